@@ -51,12 +51,16 @@ std::vector<Sample> read_samples(const Reading& reading) {
   const auto global_tid = scan.integer("globalTid", Presence::required);
   const auto cpu = scan.integer("cpu");
   std::vector<Sample> samples;
-  for_each_event(reading, table, scan, global_tid, start, start,
-                 [&](ProcessTrace& process, const Interval& time, std::size_t row) {
-                   const CpuSample sample{time.start_ns, thread_id_of(global_tid[row]), 0, 0,
-                                          value_or<std::int16_t>(cpu[row], -1)};
-                   samples.push_back({id[row], &process, sample, {}});
-                 });
+  // Other processes of the system may be sampled, too: they count where nothing else tells which are the program's.
+  const bool is_all_there_is = reading.builder.processes().empty();
+  for_each_event(
+      reading, table, scan, global_tid, start, start,
+      [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+        const CpuSample sample{time.start_ns, thread_id_of(global_tid[row]), 0, 0,
+                               value_or<std::int16_t>(cpu[row], -1)};
+        samples.push_back({id[row], &process, sample, {}});
+      },
+      is_all_there_is ? program_process_in : process_in);
   std::stable_sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.id < b.id; });
   return samples;
 }

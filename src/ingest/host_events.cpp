@@ -120,14 +120,16 @@ void read_os_calls(const Reading& reading) {
   const auto name = scan.integer("nameId", Presence::required);
   const auto nesting = scan.integer("nestingLevel");
   const auto event_class = scan.integer("eventClass");
-  for_each_event(reading, table, scan, global_tid, start, end,
-                 [&](ProcessTrace& process, const Interval& time, std::size_t row) {
-                   if (event_class[row] == tracing_starts || event_class[row] == tracing_ends) return;
-                   append_event(process.os_calls,
-                                {time.start_ns, time.end_ns, thread_id_of(global_tid[row]),
-                                 reading.strings.keep_id(name[row]), nesting[row] > 0},
-                                [&] { return scan.share_read(row); });
-                 });
+  for_each_event(
+      reading, table, scan, global_tid, start, end,
+      [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+        if (event_class[row] == tracing_starts || event_class[row] == tracing_ends) return;
+        append_event(process.os_calls,
+                     {time.start_ns, time.end_ns, thread_id_of(global_tid[row]), reading.strings.keep_id(name[row]),
+                      nesting[row] > 0},
+                     [&] { return scan.share_read(row); });
+      },
+      program_process_in);
 }
 
 void read_overheads(const Reading& reading, const char* table) {
@@ -188,8 +190,8 @@ void read_host_events(const Reading& reading) {
   read_os_calls(reading);
   read_overheads(reading, "PROFILER_OVERHEAD");
   read_overheads(reading, "CUPTI_ACTIVITY_KIND_OVERHEAD");
-  read_scheduling(reading);
   read_cpu_samples(reading);
+  read_scheduling(reading);
 }
 
 }  // namespace nsys_explain::ingest

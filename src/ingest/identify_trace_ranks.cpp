@@ -6,6 +6,7 @@
 #include "ingest/glob.hpp"
 #include "ingest/override_match.hpp"
 #include "ingest/rank_resolution.hpp"
+#include "ingest/trace_content.hpp"
 #include "nsys_explain/model/regex.hpp"
 
 namespace nsys_explain::ingest {
@@ -92,6 +93,16 @@ TraceRankIdentity describe(const Trace& trace, const ProcessTrace& process, cons
   return identity;
 }
 
+bool has_host_events(const ProcessTrace& process) {
+  return !process.api_calls.empty() || !process.nvtx_ranges.empty() || !process.os_calls.empty() ||
+         !process.cpu_samples.empty();
+}
+
+std::optional<Regex> rank_regex(const RankOverrides& overrides) {
+  check_rank_regex(overrides.regex);
+  return overrides.regex.empty() ? std::nullopt : std::optional<Regex>(std::in_place, overrides.regex);
+}
+
 }  // namespace
 
 bool entry_matches(const RankOverrides::Entry& entry, const std::string& path, std::int32_t process_id,
@@ -104,10 +115,7 @@ bool entry_matches(const RankOverrides::Entry& entry, const std::string& path, s
 }
 
 std::vector<TraceRankIdentity> identify_trace_ranks(const Trace& trace, const RankOverrides& overrides) {
-  check_rank_regex(overrides.regex);
-  std::optional<Regex> regex;
-  if (!overrides.regex.empty()) regex.emplace(overrides.regex);
-
+  const std::optional<Regex> regex = rank_regex(overrides);
   std::vector<TraceRankIdentity> identities;
   for (const auto& process : trace.processes) {
     const auto devices = working_devices(process);
@@ -127,6 +135,24 @@ std::vector<TraceRankIdentity> identify_trace_ranks(const Trace& trace, const Ra
     for (auto& identity : identities) {
       std::erase_if(identity.claims, [](const RankClaim& claim) { return claim.source == RankSource::environment; });
     }
+  }
+  return identities;
+}
+
+std::vector<TraceRankIdentity> identify_host_processes(const Trace& trace, const RankOverrides& overrides) {
+  const std::optional<Regex> regex = rank_regex(overrides);
+  const bool has_gpu_work = std::any_of(trace.processes.begin(), trace.processes.end(),
+                                        [](const ProcessTrace& process) { return !process.devices.empty(); });
+  DeviceTrace none;
+  none.device_id = -1;
+  std::vector<TraceRankIdentity> identities;
+  for (const ProcessTrace& process : trace.processes) {
+    if (!process.devices.empty() || (has_gpu_work ? !has_nccl_operations(process) : !has_host_events(process)))
+      continue;
+    TraceRankIdentity identity = describe(trace, process, none);
+    if (const auto claim = user_claim(overrides, regex, identity)) identity.claims.push_back(*claim);
+    identity.claims.insert(identity.claims.end(), process.claims.begin(), process.claims.end());
+    identities.push_back(std::move(identity));
   }
   return identities;
 }

@@ -11,15 +11,17 @@ void for_each_mpi_call(const Reading& reading, const std::function<void(ProcessT
     const auto end = scan.integer("end", Presence::required);
     const auto global_tid = scan.integer("globalTid", Presence::required);
     const auto text = scan.integer("textId");
-    for_each_event(reading, table, scan, global_tid, start, end,
-                   [&](ProcessTrace& process, const Interval& time, std::size_t row) {
-                     NvtxRange range;
-                     range.start_ns = time.start_ns;
-                     range.end_ns = time.end_ns;
-                     range.thread_id = range.end_thread_id = thread_id_of(global_tid[row]);
-                     range.text = reading.strings.keep_id(text[row]);
-                     use(process, range);
-                   });
+    for_each_event(
+        reading, table, scan, global_tid, start, end,
+        [&](ProcessTrace& process, const Interval& time, std::size_t row) {
+          NvtxRange range;
+          range.start_ns = time.start_ns;
+          range.end_ns = time.end_ns;
+          range.thread_id = range.end_thread_id = thread_id_of(global_tid[row]);
+          range.text = reading.strings.keep_id(text[row]);
+          use(process, range);
+        },
+        program_process_in);
   }
 }
 

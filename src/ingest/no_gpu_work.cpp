@@ -17,7 +17,7 @@ namespace {
 
 struct HeldEvents {
   std::int64_t cuda_calls = 0, launches = 0, system_calls = 0, ranges = 0;
-  std::int64_t memory_operations = 0, graph_launches = 0;
+  std::int64_t memory_operations = 0, graph_launches = 0, cpu_samples = 0;
   std::map<StringIndex, std::int64_t> ranges_by_name;
 };
 
@@ -36,6 +36,7 @@ HeldEvents count_held(const Trace& trace, const StringTable& strings) {
     held.cuda_calls += static_cast<std::int64_t>(process.api_calls.size());
     held.system_calls += static_cast<std::int64_t>(process.os_calls.size());
     held.ranges += static_cast<std::int64_t>(process.nvtx_ranges.size());
+    held.cpu_samples += static_cast<std::int64_t>(process.cpu_samples.size());
     for (const ApiCall call : process.api_calls) ++calls_by_name[call.name];
     for (const NvtxRange range : process.nvtx_ranges) ++held.ranges_by_name[range.text];
     for (const DeviceTrace& device : process.devices) {
@@ -60,6 +61,7 @@ std::string describe(const HeldEvents& held, const StringTable& strings) {
     parts.push_back(
         fmt::format("{} NVTX ranges (most of them '{}': {})", held.ranges, strings.kept(most->first), most->second));
   }
+  if (held.cpu_samples > 0) parts.push_back(fmt::format("{} CPU samples", held.cpu_samples));
   return parts.empty() ? "nor calls or ranges of the program" : fmt::format("only {}", fmt::join(parts, ", "));
 }
 

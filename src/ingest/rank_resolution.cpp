@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -241,6 +242,35 @@ Resolution resolve_trace_ranks(std::vector<TraceRankIdentity> identities, std::o
             [](const TraceRankIdentity& a, const TraceRankIdentity& b) { return a.trace_rank < b.trace_rank; });
   resolution.trace_ranks = std::move(identities);
   return resolution;
+}
+
+std::vector<TraceRankIdentity> number_host_processes(Identities processes, const Identities& trace_ranks) {
+  const auto says_nothing = std::stable_partition(processes.begin(), processes.end(),
+                                                  [](const auto& process) { return !process.claims.empty(); });
+  Identities helpers;
+  if (says_nothing != processes.begin()) helpers.assign(says_nothing, processes.end());
+  processes.resize(processes.size() - helpers.size());
+  sort_in_file_order(helpers);
+  Identities numbered = resolve_trace_ranks(std::move(processes)).trace_ranks;
+  std::move(helpers.begin(), helpers.end(), std::back_inserter(numbered));
+
+  std::set<std::int32_t> used;
+  for (const TraceRankIdentity& rank : trace_ranks) used.insert(rank.trace_rank);
+  std::vector<TraceRankIdentity*> rest;
+  for (TraceRankIdentity& process : numbered)
+    if (process.rank_source == RankSource::file_order || !used.insert(process.trace_rank).second)
+      rest.push_back(&process);
+  const std::int64_t last = used.empty() ? -1 : *used.rbegin();
+  const bool fits = last + std::ssize(rest) <= std::numeric_limits<std::int32_t>::max();
+  std::int32_t next = fits ? static_cast<std::int32_t>(last + 1) : 0;
+  for (TraceRankIdentity* process : rest) {
+    while (used.contains(next)) ++next;
+    process->trace_rank = next++;
+    process->rank_source = RankSource::file_order;
+  }
+  std::sort(numbered.begin(), numbered.end(),
+            [](const TraceRankIdentity& a, const TraceRankIdentity& b) { return a.trace_rank < b.trace_rank; });
+  return numbered;
 }
 
 }  // namespace nsys_explain::ingest

@@ -43,6 +43,11 @@ void check_rank_regex(const std::string& regex);
 /// NCCL tells rank and device of every member when a communicator is made or destroyed; the largest one counts.
 std::vector<TraceRankIdentity> identify_trace_ranks(const Trace& trace, const RankOverrides& overrides);
 
+/// The processes of one trace without GPU work that are told of all the same, though they are no trace ranks: those
+/// that called NCCL, whose GPU work was not recorded, and where no process of the trace has GPU work, every one. Their
+/// `device_id` is -1; claims are as those of a process with one device.
+std::vector<TraceRankIdentity> identify_host_processes(const Trace& trace, const RankOverrides& overrides);
+
 /// Says which devices with GPU activity identify_trace_ranks leaves out.
 std::vector<Warning> side_device_warnings(const Trace& trace);
 
@@ -69,5 +74,10 @@ struct Resolution {
 /// A function of the set of identities: their order does not matter.
 Resolution resolve_trace_ranks(std::vector<TraceRankIdentity> identities,
                                std::optional<std::int32_t> world_size = std::nullopt);
+
+/// Numbers for processes without GPU work: as resolve_trace_ranks tells those that make any claim (all where none does)
+/// apart from file order, unless a trace rank has the number; the others come after the largest. Sorted by number.
+std::vector<TraceRankIdentity> number_host_processes(std::vector<TraceRankIdentity> processes,
+                                                     const std::vector<TraceRankIdentity>& trace_ranks);
 
 }  // namespace nsys_explain::ingest

@@ -17,12 +17,6 @@ bool asks_for_copy(std::string_view call) {
   return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return call.starts_with(name); });
 }
 
-/// Calls around making and destroying communicators, or groups, need no GPU.
-bool has_nccl_operations(const ProcessTrace& process) {
-  return std::any_of(process.nccl_calls.begin(), process.nccl_calls.end(),
-                     [](const NcclCall& call) { return call.function <= NcclFunction::recv; });
-}
-
 bool holds_half(std::span<const TraceContent> exports, std::int64_t TraceContent::*events) {
   std::size_t with_kernels = 0, holders = 0;
   for (const TraceContent& one : exports) {
@@ -34,6 +28,11 @@ bool holds_half(std::span<const TraceContent> exports, std::int64_t TraceContent
 }
 
 }  // namespace
+
+bool has_nccl_operations(const ProcessTrace& process) {
+  return std::any_of(process.nccl_calls.begin(), process.nccl_calls.end(),
+                     [](const NcclCall& call) { return call.function <= NcclFunction::recv; });
+}
 
 TraceContent content_of(const Trace& trace) {
   TraceContent content;

@@ -21,6 +21,10 @@ struct TraceContent {
   }
 };
 
+/// Whether the process called NCCL for an operation: calls around making and destroying communicators, or groups, need
+/// no GPU.
+bool has_nccl_operations(const ProcessTrace& process);
+
 /// Of the whole capture.
 TraceContent content_of(const Trace& trace);
 

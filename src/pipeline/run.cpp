@@ -37,6 +37,7 @@
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/match/job_clock.hpp"
 #include "pipeline/match/member_tables.hpp"
+#include "pipeline/read/host_rows.hpp"
 #include "pipeline/read/inputs.hpp"
 #include "pipeline/read/job_ranks.hpp"
 #include "pipeline/read/partial_report.hpp"
@@ -296,6 +297,7 @@ void Run::investigate() {
     report_.findings = analysis::find_problems(report_);
     if (job_.only_shards) add_partial_finding(report_);
     report_.verdict = analysis::judge(report_);
+    add_host_rows(communicator_, ranks_, local_traces_, report_);
     // The small tables of the whole job, once everything is known; they come first.
     std::vector<Table> tables = job_tables(report_);
     std::move(report_.tables.begin(), report_.tables.end(), std::back_inserter(tables));

@@ -14,12 +14,12 @@ namespace {
 struct Section {
   std::string_view title;
   std::string_view reason;     ///< the only one why it can be missing
-  bool of_trace_ranks = true;  ///< it can be there only where there is a trace rank
+  bool of_trace_ranks = true;  ///< it is about GPU work, which a trace rank has
 };
 
 /// Sections that say themselves why they are empty are not here.
 constexpr std::array sections{
-    Section{"Findings", "nothing is above the size from which it is worth a line", false},
+    Section{"Findings", "nothing is above the size from which it is worth a line"},
     Section{"Late trace ranks", "no trace rank has significant lateness of its own"},
     Section{"Where the time of each trace rank went", "no trace rank has GPU activity"},
     Section{"Phases of the program", "no NVTX range is a phase (capture with -t nvtx; name your own by --phase-map)"},
@@ -30,13 +30,13 @@ constexpr std::array sections{
     Section{"Top kernels", "no kernel was recorded (-t cuda; in CUDA graphs: --cuda-graph-trace=node)"},
     Section{"Same kernels on different GPUs", "no kernel ran often enough on several trace ranks"},
     Section{"GPU time by category", "no GPU activity was recorded"},
-    Section{"CUDA calls of the host", "no CUDA call was recorded (-t cuda)"},
+    Section{"CUDA calls of the host", "no CUDA call was recorded (-t cuda)", false},
     Section{"Expert rules", "none is broken"},
     Section{"Copies and sets", "none was recorded (-t cuda)"},
     Section{"Clock and matching quality", "one session has one clock, and no collective was matched"},
     Section{"NVLink during NCCL", "no NVLink counters were recorded (--gpu-metrics-devices)", false},
     Section{"Network during NCCL", "no counters of NICs or switches were recorded (--nic-metrics)", false},
-    Section{"What it ran on", "the exports tell nothing about it"},
+    Section{"What it ran on", "the exports tell nothing about it", false},
     Section{"Warnings", "there is none", false}};
 
 }  // namespace

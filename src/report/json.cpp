@@ -44,6 +44,15 @@ Json trace_rank(const TraceRankIdentity& rank) {
           {"gpu_uuid", rank.gpu_uuid}};
 }
 
+Json host_process(const TraceRankIdentity& process) {
+  return {{"trace_rank", process.trace_rank},
+          {"rank_source", rank_source_name(process.rank_source)},
+          {"path", process.key.path},
+          {"process_id", process.process_id},
+          {"process_name", process.process_name},
+          {"host", process.host}};
+}
+
 Json communicator(const CommunicatorSummary& communicator) {
   return {{"communicator", communicator.name},
           {"given_name", communicator.given_name.empty() ? Json() : Json(communicator.given_name)},
@@ -281,6 +290,7 @@ std::vector<JsonSection> json_sections(const JobReport& report) {
       {"inputs", [&] { return array_of(report.inputs, input); }},
       {"sessions", [&] { return array_of(report.sessions, session); }},
       {"trace_ranks", [&] { return array_of(report.trace_ranks, trace_rank); }},
+      {"host_processes", [&] { return array_of(report.host_processes, host_process); }},
       {"run_facts", [&] { return run_facts_json(report); }},
       {"clock", [&] { return clock_json(report.clock); }},
       {"communicators", [&] { return array_of(report.communicators, communicator); }},

@@ -60,6 +60,7 @@ std::string to_markdown(const JobReport& report) {
   out += network_section(report);
   out += side_file_sections(report);
   out += trace_ranks_section(report);
+  out += host_processes_section(report);
   out += run_facts_section(report);
   out += inputs_section(report);
   out += warnings_section(report);

@@ -246,6 +246,28 @@ std::string trace_ranks_section(const JobReport& report) {
   return out + table.to_string() + rest_note(report.trace_ranks.size(), shown, "table `trace_ranks` of store.h5");
 }
 
+std::string host_processes_section(const JobReport& report) {
+  if (report.host_processes.empty()) return {};
+  std::string out = heading(
+      "Processes without GPU work",
+      "They are no trace ranks: nothing here rests on them, and who of them is late is not known. What their hosts did "
+      "is in tables `nvtx_sum`, `nvtx_trace`, `cuda_api`, `os_runtime`, `cpu_functions` and `thread_states` of "
+      "store.h5, "
+      "as far as it was recorded, with these numbers as trace rank. `Inputs with problems` says why there is no GPU "
+      "work.");
+  MarkdownTable table;
+  table.columns = {{"number"},  {"known by", Align::left}, {"host", Align::left},
+                   {"process"}, {"program", Align::left},  {"file", Align::left}};
+  const std::size_t shown = std::min(report.host_processes.size(), shown_rows);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const TraceRankIdentity& p = report.host_processes[i];
+    table.rows.push_back({fmt::format("{}", p.trace_rank), std::string(rank_source_name(p.rank_source)),
+                          markdown_code(p.host, 16), fmt::format("{}", p.process_id), markdown_code(p.process_name, 28),
+                          markdown_path(p.key.path, 28)});
+  }
+  return out + table.to_string() + rest_note(report.host_processes.size(), shown, "table `host_processes` of store.h5");
+}
+
 std::string inputs_section(const JobReport& report) {
   std::vector<InputReport> problems;
   for (const InputReport& input : report.inputs) {

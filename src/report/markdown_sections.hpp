@@ -21,6 +21,7 @@ std::string clock_and_matching_section(const JobReport& report);
 std::string nvlink_section(const JobReport& report);
 std::string network_section(const JobReport& report);
 std::string trace_ranks_section(const JobReport& report);
+std::string host_processes_section(const JobReport& report);
 std::string inputs_section(const JobReport& report);
 std::string warnings_section(const JobReport& report);
 std::string capture_section(const JobReport& report);

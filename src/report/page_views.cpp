@@ -139,11 +139,12 @@ Rows first_rows(const Table& table) {
 
 namespace {
 
-/// `chosen` and `others` more of the job, evenly spread.
+/// `chosen` and `others` more of the job, evenly spread; of one without GPU work its processes.
 std::set<std::int64_t> with_others(std::set<std::int64_t> chosen, std::size_t others, const JobReport& report) {
-  const std::size_t all = report.trace_ranks.size();
+  const auto& from = report.trace_ranks.empty() ? report.host_processes : report.trace_ranks;
+  const std::size_t all = from.size();
   others = std::min(all, others);
-  for (std::size_t i = 0; i < others; ++i) chosen.insert(report.trace_ranks[i * all / others].trace_rank);
+  for (std::size_t i = 0; i < others; ++i) chosen.insert(from[i * all / others].trace_rank);
   return chosen;
 }
 

@@ -69,7 +69,8 @@ void add_job(Exposition& exposition, const JobReport& report, const Overview& ov
   exposition.begin_family("trace_ranks", "Ranks of the job that were analysed.");
   exposition.add({}, report.trace_ranks.size());
   exposition.begin_family("wait_ratio", "Waiting in collectives / GPU time of all trace ranks.");
-  exposition.add({}, ratio(overview.wait_ns, overview.window_ns));
+  // Without a trace rank a 0 would read as a job in which nobody waits.
+  if (!report.trace_ranks.empty()) exposition.add({}, ratio(overview.wait_ns, overview.window_ns));
   exposition.begin_family("findings", "Findings by severity.");
   for (std::size_t severity = 0; severity < overview.findings.size(); ++severity) {
     exposition.add({{"severity", std::string(severity_name(static_cast<FindingSeverity>(severity)))}},
@@ -79,7 +80,7 @@ void add_job(Exposition& exposition, const JobReport& report, const Overview& ov
 
 void add_stragglers(Exposition& exposition, const JobReport& report, const Overview& overview) {
   exposition.begin_family("stragglers", "Trace ranks and places that make the others wait.");
-  exposition.add({}, overview.stragglers.size());
+  if (!report.trace_ranks.empty()) exposition.add({}, overview.stragglers.size());
   if (overview.stragglers.empty()) return;
   exposition.begin_family("straggler_cost_ratio", "Waiting that a straggler costs / GPU time of all trace ranks.");
   for (const Straggler& straggler : overview.stragglers) {

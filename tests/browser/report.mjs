@@ -453,6 +453,27 @@ const tests = {
     await close();
   },
 
+  async "without GPU work the page is not green, tells what the hosts did, and advises what the verdict does"() {
+    const {page, complaints, close} = await open(pages.hosts);
+    const report = JSON.parse(readFileSync(join(dirname(pages.hosts), "report.json"), "utf8"));
+    assert.equal(await page.locator("#verdict .verdict h1, #verdict h1").first().innerText(), report.verdict.text);
+    assert.equal(await page.locator(".verdict.good").count(), 0);
+    assert.equal(await page.locator(".verdict.warn").count(), 1);
+    const facts = await page.locator("dl.facts").innerText();
+    assert.match(facts, /Processes without GPU work\s+2\b/);
+    assert.match(facts, /Waiting in collectives\s+not known/);
+    assert.equal(await page.locator("text=worth acting on").count(), 0);
+    await readAll(page);
+    await see(page, "processes");
+    const text = await page.locator("#processes").innerText();
+    for (const {path} of report.host_processes) assert.ok(text.includes(path.split("/").at(-1)), path);
+    for (const {name} of report.activity.api_calls.slice(0, 2)) assert.ok(text.includes(name), name);
+    // To record CUDA is no advice where it was recorded.
+    assert.equal(await page.locator("p.absent code", {hasText: "-t cuda"}).count(), 0);
+    assert.deepEqual(complaints, []);
+    await close();
+  },
+
   async "a single trace says what is missing"() {
     const {page, complaints, close} = await open(pages.one);
     await readAll(page);

@@ -23,8 +23,9 @@ def skip(reason):
     sys.exit(77)
 
 
-def explain(traces, out, *options):
-    subprocess.run([TOOL, *map(str, traces), "--out", str(out), "--quiet", *options], check=True)
+def explain(traces, out, *options, code=0):
+    done = subprocess.run([TOOL, *map(str, traces), "--out", str(out), "--quiet", *options], check=False)
+    assert done.returncode == code, done
     page = out / "report.html"
     if not page.exists():
         skip("the tool was built without npm, so there is no report.html")
@@ -65,6 +66,19 @@ def other_driver(job, rank):
     database.close()
 
 
+def without_gpu_work(directory, source):
+    """Two of the traces as they are where CUDA calls were recorded, and nothing on the GPU."""
+    directory.mkdir()
+    for trace in sorted(source.glob("*.sqlite"))[:2]:
+        shutil.copy(trace, directory)
+        database = sqlite3.connect(directory / trace.name)
+        for table in ("KERNEL", "MEMCPY", "MEMSET"):
+            database.execute(f"DROP TABLE IF EXISTS CUPTI_ACTIVITY_KIND_{table}")
+        database.commit()
+        database.close()
+    return directory
+
+
 def ncu_csv(path, job):
     """What Nsight Compute would say of two of the job's kernels: one bound by memory, one by arithmetic."""
     with path.open("w", encoding="utf-8") as file:
@@ -95,7 +109,8 @@ def main():
         large = explain([large_job(root / "large-job")], root / "large")
         one = explain([sorted(job.glob("*.sqlite"))[0]], root / "one")
         hostile = explain([hostile_traces(root / "hostile", job)], root / "hostile-report", "--csv")
-        pages = {"late": str(late), "one": str(one), "hostile": str(hostile), "large": str(large), "largeLateRank": 37, "chromium": CHROMIUM, "ranks": 8,
+        hosts = explain([without_gpu_work(root / "hosts", job)], root / "hosts-report", code=3)
+        pages = {"hosts": str(hosts), "late": str(late), "one": str(one), "hostile": str(hostile), "large": str(large), "largeLateRank": 37, "chromium": CHROMIUM, "ranks": 8,
                  "lateRank": 5, "lateStage": 1, "steps": 8}
         environment = {**os.environ, "NODE_PATH": str(MODULES / "node_modules")}
         done = subprocess.run(["node", str(HERE / "report.mjs"), str(MODULES), json.dumps(pages)], env=environment, timeout=280)

@@ -388,9 +388,11 @@ struct JobReport {
   std::vector<InputReport> inputs;             ///< sorted by path
   std::vector<Session> sessions;               ///< sorted by path
   std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank
-  std::int32_t world_size = 0;                 ///< ranks of the job as its traces tell; 0: they do not
-  std::int64_t untraced_processes = 0;         ///< with calls into NCCL, and without any work on a GPU
-  std::vector<RunFactSummary> run_facts;       ///< in the order of the table
+  /// Processes without GPU work: no trace ranks, but rows of tables; sorted by their number, which no trace rank has.
+  std::vector<TraceRankIdentity> host_processes;
+  std::int32_t world_size = 0;            ///< ranks of the job as its traces tell; 0: they do not
+  std::int64_t untraced_processes = 0;    ///< with calls into NCCL, and without any work on a GPU
+  std::vector<RunFactSummary> run_facts;  ///< in the order of the table
   ClockReport clock;
   std::vector<CommunicatorSummary> communicators;
   std::int64_t instances = 0, complete = 0, partial = 0, unmatched_arrivals = 0;

@@ -293,6 +293,7 @@ std::vector<NamedTotal> overheads_of(const Table* table) {
 
 std::vector<Suspect> suspects_of(const ActivitySummary& summary, Nanoseconds window_ns) {
   std::vector<Suspect> suspects;
+  if (window_ns == 0) return suspects;  // there is nothing that they could be a share of
   const auto add = [&](std::string_view kind, const std::string& name, std::int64_t count, Nanoseconds total_ns) {
     const auto same_kind =
         std::count_if(suspects.begin(), suspects.end(), [&](const auto& s) { return s.kind == kind; });

@@ -210,4 +210,10 @@ std::vector<Table> nvtx_tables(const RankEvents& events, const DeviceLaunches& l
   return tables;
 }
 
+std::vector<Table> host_range_tables(const RankEvents& events) {
+  const NamedRanges r(events);
+  const Parents parents = nest_ranges(r.ranges, r.open_end_ns);
+  return {sum_table(r, parents), trace_table(r, parents)};
+}
+
 }  // namespace nsys_explain::analysis

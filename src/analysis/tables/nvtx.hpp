@@ -28,4 +28,7 @@ inline constexpr std::size_t most_traced = 1000;
 /// - nvtx_coverage: one row: how much kernel time lies inside ranges at all, NCCL's own not counted.
 std::vector<Table> nvtx_tables(const RankEvents& events, const DeviceLaunches& launches);
 
+/// The first two, which tell nothing of GPUs.
+std::vector<Table> host_range_tables(const RankEvents& events);
+
 }  // namespace nsys_explain::analysis

@@ -101,9 +101,18 @@ class Show {
     print(tables);
   }
 
+  /// Whether it is a trace rank, or a process without GPU work.
+  bool is_known(std::int64_t trace_rank) {
+    for (const char* table : {"trace_ranks", "host_processes"}) {
+      if (store_.has_table(table) && report::rows_where(store_.read(table), "trace_rank", trace_rank).row_count() > 0)
+        return true;
+    }
+    return false;
+  }
+
   /// Every table that speaks of trace ranks, as far as it speaks of this one.
   void rank(std::int64_t trace_rank) {
-    if (report::rows_where(store_.read("trace_ranks"), "trace_rank", trace_rank).row_count() == 0) {
+    if (!is_known(trace_rank)) {
       throw UsageError(fmt::format("the store has no trace rank {}; `show {} trace_ranks` lists them", trace_rank,
                                    request_.store_path));
     }

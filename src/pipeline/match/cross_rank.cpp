@@ -132,16 +132,14 @@ void apply_clock(const exchange::Communicator& communicator, const clock::ClockF
   cross.arrivals = {};
   number_instances(communicator, cross);
   make_paths(cross, local_traces);  // before the steps move away from the arrivals
-  for (LocalTrace& trace : local_traces) {
-    for (LocalRank& rank : trace.ranks) {
-      const clock::JobTime to_job_time(clock.sessions[rank.session], clock.pivot_ns);
-      rank.budget.window_start_ns = to_job_time(rank.budget.window_start_ns);
-      for (Nanoseconds& start_ns : rank.steps.start_ns) start_ns = to_job_time(start_ns);
-      rank.steps.end_ns = to_job_time(rank.steps.end_ns);
-      const Nanoseconds start_ns = clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns);
-      rank.to_job_time = [to_job_time, start_ns](Nanoseconds time_ns) { return to_job_time(time_ns + start_ns); };
-    }
-  }
+  for_each_with_rows(local_traces, [&](LocalRank& rank) {
+    const clock::JobTime to_job_time(clock.sessions[rank.session], clock.pivot_ns);
+    rank.budget.window_start_ns = to_job_time(rank.budget.window_start_ns);
+    for (Nanoseconds& start_ns : rank.steps.start_ns) start_ns = to_job_time(start_ns);
+    rank.steps.end_ns = to_job_time(rank.steps.end_ns);
+    const Nanoseconds start_ns = clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns);
+    rank.to_job_time = [to_job_time, start_ns](Nanoseconds time_ns) { return to_job_time(time_ns + start_ns); };
+  });
 }
 
 std::vector<analysis::CommunicatorTotals> count_instances(const exchange::Communicator& communicator,

@@ -66,6 +66,23 @@ void mark_lacking(std::vector<TraceFacts>& facts) {
   }
 }
 
+std::size_t session_of(const std::vector<Session>& sessions, const TraceRankKey& key) {
+  const auto session = std::lower_bound(sessions.begin(), sessions.end(), key.path,
+                                        [](const Session& s, const std::string& path) { return s.path < path; });
+  return static_cast<std::size_t>(session - sessions.begin());
+}
+
+/// The local processes without GPU work get their numbers; those of inputs that are copies of others go.
+void number_hosts(const JobRanks& job, std::vector<LocalRank>& hosts) {
+  std::map<TraceRankKey, std::int32_t> numbers;
+  for (const TraceRankIdentity& identity : job.hosts) numbers[identity.key] = identity.trace_rank;
+  std::erase_if(hosts, [&](const LocalRank& host) { return !numbers.contains(host.key); });
+  for (LocalRank& host : hosts) {
+    host.trace_rank = numbers.at(host.key);
+    host.session = session_of(job.sessions, host.key);
+  }
+}
+
 }  // namespace
 
 JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
@@ -111,6 +128,7 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
     job.sessions.push_back(trace.session);
     for (Warning& warning : trace.warnings) job.warnings.push_back(std::move(warning));
     for (TraceRankIdentity& identity : trace.identities) identities.push_back(std::move(identity));
+    for (TraceRankIdentity& host : trace.hosts) job.hosts.push_back(std::move(host));
     collectives.insert(collectives.end(), trace.collectives.begin(), trace.collectives.end());
     job.untraced_processes += std::ssize(trace.content.untraced_processes);
   }
@@ -123,6 +141,7 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
   ingest::Resolution resolution = ingest::resolve_trace_ranks(std::move(without.ranks), checks.world_size);
   job.trace_ranks = std::move(resolution.trace_ranks);
   for (Warning& warning : resolution.warnings) job.warnings.push_back(std::move(warning));
+  job.hosts = ingest::number_host_processes(std::move(job.hosts), job.trace_ranks);
   job.epoch_utc_ns = clock::job_epoch_utc_ns(job.sessions);
 
   job.ranks_of_session.assign(job.sessions.size(), 0);
@@ -130,13 +149,12 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
   for (std::size_t r = 0; r < job.trace_ranks.size(); ++r) {
     const TraceRankIdentity& identity = job.trace_ranks[r];
     job.numbers.push_back(identity.trace_rank);
-    const auto session = std::lower_bound(job.sessions.begin(), job.sessions.end(), identity.key.path,
-                                          [](const Session& s, const std::string& path) { return s.path < path; });
-    job.session_of_rank.push_back(static_cast<std::size_t>(session - job.sessions.begin()));
+    job.session_of_rank.push_back(session_of(job.sessions, identity.key));
     ++job.ranks_of_session[job.session_of_rank.back()];
     rank_of_key[identity.key] = r;
   }
   for (LocalTrace& trace : local_traces) {
+    number_hosts(job, trace.hosts);
     std::erase_if(trace.ranks, [&](const LocalRank& rank) { return !rank_of_key.contains(rank.key); });
     for (LocalRank& rank : trace.ranks) {
       const std::size_t r = rank_of_key.at(rank.key);

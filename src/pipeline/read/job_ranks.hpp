@@ -19,6 +19,7 @@ struct JobRanks {
   std::vector<std::int32_t> numbers;           ///< trace_ranks[i].trace_rank
   std::vector<std::size_t> session_of_rank;    ///< parallel to trace_ranks
   std::vector<std::int32_t> ranks_of_session;  ///< how many trace ranks each session holds
+  std::vector<TraceRankIdentity> hosts;        ///< processes without GPU work, sorted by number: no trace ranks
   std::vector<Warning> warnings;
   std::int32_t world_size = 0;          ///< ranks of the job as its traces tell; 0: not known
   std::int64_t untraced_processes = 0;  ///< with calls into NCCL, and without any work on a GPU

@@ -232,15 +232,16 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     for (Warning& warning : ingest::side_device_warnings(trace)) local.facts.warnings.push_back(std::move(warning));
     local.facts.content = ingest::content_of(trace);
     local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
+    local.facts.hosts = ingest::identify_host_processes(trace, settings.options.ranks);
     const collectives::KernelClasses classes(trace, settings.options.communication_kernels);
     select_window(trace, classes, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     PartsTables parts;
     if (settings.options.analysis.window.steady)
       parts = select_steady_steps(trace, classes, agreed_windows(settings, assigned.name), local);
     std::vector<analysis::SharedGpu> shared_gpus = analysis::shared_gpus(trace);
-    for (ProcessTrace& process : trace.processes) {
+    for (const auto& host : local.facts.hosts) local.hosts.push_back(read_host_process(trace, host.key));
+    for (ProcessTrace& process : trace.processes)
       analyse_process(trace, process, classes, settings.options, scan_options.threads, shared_gpus, parts, local);
-    }
     local.facts.analysed = true;
     judge_input(local.facts);
   } catch (const std::bad_alloc&) {

@@ -58,12 +58,13 @@ struct TraceFacts {
   ingest::SessionExtent extent;
   ingest::TraceContent content;
   std::vector<TraceRankIdentity> identities;  ///< empty where the trace holds no GPU activity
+  std::vector<TraceRankIdentity> hosts;       ///< processes without GPU work (ingest::identify_host_processes)
   std::vector<std::int64_t> collectives;      ///< of each identity; set where the ranks of the whole job are resolved
   std::vector<Warning> warnings;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(input, analysed, session, extent, content, identities, collectives, warnings);
+    archive(input, analysed, session, extent, content, identities, hosts, collectives, warnings);
   }
 };
 
@@ -71,6 +72,7 @@ struct TraceFacts {
 struct LocalTrace {
   TraceFacts facts;
   std::vector<LocalRank> ranks;
+  std::vector<LocalRank> hosts;  ///< processes without GPU work: no trace ranks, but rows of tables
   /// By global process id: the steps of the whole recording, until all tool ranks agree on which are steady; and what
   /// was analysed of it. Empty where the user chose a part of the run, or all of it.
   std::map<std::uint64_t, analysis::RecordedSteps> recorded_steps;
@@ -118,6 +120,15 @@ void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const 
 
 /// The session of an input, without its events; one without a start where it cannot be read.
 Session read_local_session(const ingest::AssignedTrace& assigned);
+
+/// All whose tables have rows: trace ranks, and processes without GPU work.
+template <class Use>
+void for_each_with_rows(std::vector<LocalTrace>& local_traces, const Use& use) {
+  for (LocalTrace& trace : local_traces) {
+    for (std::vector<LocalRank>* some : {&trace.ranks, &trace.hosts})
+      for (LocalRank& one : *some) use(one);
+  }
+}
 
 /// Gives back what paths and profiles take.
 void release_paths(std::vector<LocalTrace>& local_traces);

@@ -110,17 +110,16 @@ std::vector<Table> take_short_tables(std::int32_t, PackedTables& of_rank) {
   return taken;
 }
 
-/// Collective: on rank 0 the tables of trace ranks first .. last, ascending; taken from the local ranks.
-std::vector<RankTables> gather_round(const exchange::Communicator& communicator, std::int32_t first, std::int32_t last,
-                                     std::vector<LocalTrace>& local_traces, const TakeTables& take) {
+/// Collective: on rank 0 the tables of these trace ranks, ascending; taken from the local ranks.
+std::vector<RankTables> gather_round(const exchange::Communicator& communicator,
+                                     std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces,
+                                     const TakeTables& take) {
   std::vector<RankTables> all;
-  for (LocalTrace& trace : local_traces) {
-    for (LocalRank& rank : trace.ranks) {
-      if (rank.trace_rank < first || rank.trace_rank > last) continue;
-      all.push_back({rank.trace_rank, take(rank.trace_rank, rank.tables)});
-      for (Table& table : all.back().tables) move_times(table, rank.to_job_time);
-    }
-  }
+  for_each_with_rows(local_traces, [&](LocalRank& rank) {
+    if (!std::binary_search(trace_ranks.begin(), trace_ranks.end(), rank.trace_rank)) return;
+    all.push_back({rank.trace_rank, take(rank.trace_rank, rank.tables)});
+    for (Table& table : all.back().tables) move_times(table, rank.to_job_time);
+  });
   const bool travels = !communicator.is_root();  // what is on rank 0 stays as it is
   const std::string bytes = travels ? pack(all) : std::string();
   if (travels) all.clear();
@@ -142,7 +141,7 @@ std::vector<Table> join_rank_tables(const exchange::Communicator& communicator,
   TableJoin join;
   for (std::size_t first = 0; first < trace_ranks.size(); first += ranks_per_round) {
     const auto round = trace_ranks.subspan(first, std::min(ranks_per_round, trace_ranks.size() - first));
-    for (RankTables& rank : gather_round(communicator, round.front(), round.back(), local_traces, take)) join.add(rank);
+    for (RankTables& rank : gather_round(communicator, round, local_traces, take)) join.add(rank);
   }
   return std::move(join).tables();
 }
@@ -231,6 +230,25 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
   return tables;
 }
 
+LocalRank read_host_process(const Trace& trace, const TraceRankKey& key) {
+  const auto process = std::find_if(trace.processes.begin(), trace.processes.end(),
+                                    [&](const ProcessTrace& one) { return one.global_pid == key.global_pid; });
+  const DeviceTrace none;
+  const LaunchIndex launches(process->api_calls);
+  const analysis::RankEvents events{trace, *process, none, launches, {}, {}};
+  std::vector<Table> tables = analysis::host_range_tables(events);
+  for (Table& table : analysis::api_tables(events)) tables.push_back(std::move(table));
+  for (const auto& analyse :
+       {analysis::run_facts_table, analysis::barriers_table, analysis::cuda_errors_table, analysis::cpu_functions_table,
+        analysis::os_runtime_table, analysis::overhead_table, analysis::thread_states_table}) {
+    tables.push_back(analyse(events));
+  }
+  LocalRank host;
+  host.key = key;
+  host.tables = PackedTables(std::move(tables));
+  return host;
+}
+
 std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
                                       std::span<const std::int32_t> trace_ranks,
                                       std::vector<LocalTrace>& local_traces) {
@@ -239,24 +257,22 @@ std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator
 
 std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator& communicator,
                                                     std::span<const std::int32_t> trace_ranks,
-                                                    const std::vector<LocalTrace>& local_traces) {
+                                                    std::vector<LocalTrace>& local_traces) {
   const std::vector<std::string_view> names = long_table_names();
   // By table and trace rank, by table and column.
   std::vector<std::int64_t> rows(names.size() * trace_ranks.size(), 0);
   std::vector<std::int64_t> longest(names.size() * most_columns, 0);
-  for (const LocalTrace& trace : local_traces) {
-    for (const LocalRank& rank : trace.ranks) {
-      const std::size_t index = index_of_trace_rank(trace_ranks, rank.trace_rank);
-      for (const PackedRowRun& run : rank.tables.long_runs()) {
-        const auto i = static_cast<std::size_t>(std::find(names.begin(), names.end(), run.table) - names.begin());
-        rows[i * trace_ranks.size() + index] += static_cast<std::int64_t>(run.extent.rows);
-        for (std::size_t c = 0; c < run.extent.longest_texts.size(); ++c) {
-          std::int64_t& of_column = longest.at(i * most_columns + 1 + c);  // behind `trace_rank`
-          of_column = std::max(of_column, static_cast<std::int64_t>(run.extent.longest_texts[c]));
-        }
+  for_each_with_rows(local_traces, [&](const LocalRank& rank) {
+    const std::size_t index = index_of_trace_rank(trace_ranks, rank.trace_rank);
+    for (const PackedRowRun& run : rank.tables.long_runs()) {
+      const auto i = static_cast<std::size_t>(std::find(names.begin(), names.end(), run.table) - names.begin());
+      rows[i * trace_ranks.size() + index] += static_cast<std::int64_t>(run.extent.rows);
+      for (std::size_t c = 0; c < run.extent.longest_texts.size(); ++c) {
+        std::int64_t& of_column = longest.at(i * most_columns + 1 + c);  // behind `trace_rank`
+        of_column = std::max(of_column, static_cast<std::int64_t>(run.extent.longest_texts[c]));
       }
     }
-  }
+  });
   rows = communicator.sum(rows);
   longest = communicator.maximum(longest);
   std::map<std::string, LongRows> tables;
@@ -299,26 +315,24 @@ std::vector<Table> gather_first_rows(const exchange::Communicator& communicator,
 std::vector<RowRun> take_long_rows(const std::string& name, const LongRows& table, std::int64_t first, std::int64_t end,
                                    std::vector<LocalTrace>& local_traces) {
   std::vector<RowRun> runs;
-  for (LocalTrace& trace : local_traces) {
-    for (LocalRank& rank : trace.ranks) {
-      std::int64_t own_end = table.first_rows.at(rank.trace_rank);
-      for (std::size_t r = 0; r < rank.tables.long_runs().size() && own_end < end; ++r) {
-        const PackedRowRun& packed = rank.tables.long_runs()[r];
-        if (packed.table != name) continue;
-        const std::int64_t own_first = own_end;
-        own_end += static_cast<std::int64_t>(packed.extent.rows);
-        const std::int64_t run_first = std::max(first, own_first), run_end = std::min(end, own_end);
-        if (run_first >= run_end) continue;
-        Table rows = unpacked(packed);
-        move_times(rows, rank.to_job_time);
-        RowRun run{run_first, make_table(with_trace_rank(rows.schema))};
-        append_rows_of(rank.trace_rank, rows, static_cast<std::size_t>(run_first - own_first),
-                       static_cast<std::size_t>(run_end - run_first), run.rows);
-        runs.push_back(std::move(run));
-        if (run_end == own_end) rank.tables.release(r);
-      }
+  for_each_with_rows(local_traces, [&](LocalRank& rank) {
+    std::int64_t own_end = table.first_rows.at(rank.trace_rank);
+    for (std::size_t r = 0; r < rank.tables.long_runs().size() && own_end < end; ++r) {
+      const PackedRowRun& packed = rank.tables.long_runs()[r];
+      if (packed.table != name) continue;
+      const std::int64_t own_first = own_end;
+      own_end += static_cast<std::int64_t>(packed.extent.rows);
+      const std::int64_t run_first = std::max(first, own_first), run_end = std::min(end, own_end);
+      if (run_first >= run_end) continue;
+      Table rows = unpacked(packed);
+      move_times(rows, rank.to_job_time);
+      RowRun run{run_first, make_table(with_trace_rank(rows.schema))};
+      append_rows_of(rank.trace_rank, rows, static_cast<std::size_t>(run_first - own_first),
+                     static_cast<std::size_t>(run_end - run_first), run.rows);
+      runs.push_back(std::move(run));
+      if (run_end == own_end) rank.tables.release(r);
     }
-  }
+  });
   return runs;
 }
 

@@ -33,6 +33,10 @@ struct KnownOfDevice {
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
                                     int threads, KnownOfDevice known, const std::vector<std::function<void()>>& beside);
 
+/// A process without GPU work, with the tables that need none: CUDA calls, NVTX ranges, calls into the operating
+/// system, CPU samples, the schedule of threads, overheads, facts of the run.
+LocalRank read_host_process(const Trace& trace, const TraceRankKey& key);
+
 /// The schema of a rank table once the tables of all trace ranks are joined: with a column `trace_rank` in front.
 TableSchema with_trace_rank(TableSchema schema);
 
@@ -49,8 +53,7 @@ void move_times(Table& table, const ToNewClock& to_new_clock) {
 
 /// Collective: tables of one name from all trace ranks as one table with a column `trace_rank` in front, by trace rank,
 /// then as each rank ordered them; long ones without their rows. The result is on rank 0, empty elsewhere; the local
-/// tables are given away, in rounds, so that rank 0 holds hardly more than the result. `trace_ranks` are all of the
-/// job, ascending.
+/// tables are given away, in rounds, so that rank 0 holds hardly more than the result. `trace_ranks`: whose, ascending.
 std::vector<Table> gather_rank_tables(const exchange::Communicator& communicator,
                                       std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces);
 
@@ -61,10 +64,10 @@ struct LongRows {
   std::size_t trace_ranks = 0;                      ///< that have rows
 };
 
-/// Collective: by name of the long table, on every tool rank. `trace_ranks` are all of the job, ascending.
+/// Collective: by name of the long table, on every tool rank. `trace_ranks` are all that have rows, ascending.
 std::map<std::string, LongRows> measure_long_tables(const exchange::Communicator& communicator,
                                                     std::span<const std::int32_t> trace_ranks,
-                                                    const std::vector<LocalTrace>& local_traces);
+                                                    std::vector<LocalTrace>& local_traces);
 
 /// Collective: the first rows of the long tables of each trace rank, up to `most` of the joined table's schema and the
 /// trace rank, as tables with `trace_rank` in front, on rank 0.

@@ -127,8 +127,9 @@ bool can_be_read(const TraceFacts& facts) {
   const auto is_warning = [](const Warning& one) {
     return is_named(one.severity, Severity::error) && is_named(one.source, WarningSource::analysis);
   };
-  const auto is_identity = [](const TraceRankIdentity& one) {
-    return is_named(one.rank_source, RankSource::file_order) && is_bool(one.is_gpu_presumed) &&
+  const auto is_identity = [&](const TraceRankIdentity& one) {
+    return one.key.path == facts.session.path && is_named(one.rank_source, RankSource::file_order) &&
+           is_bool(one.is_gpu_presumed) &&
            std::all_of(one.claims.begin(), one.claims.end(),
                        [](const RankClaim& claim) { return is_named(claim.source, RankSource::file_order); });
   };
@@ -136,7 +137,8 @@ bool can_be_read(const TraceFacts& facts) {
          is_time(facts.session.utc_start_ns) && is_time(facts.session.system_clock_ns) &&
          is_time(facts.extent.recorded.start_ns) && is_time(facts.extent.recorded.end_ns) &&
          std::all_of(facts.warnings.begin(), facts.warnings.end(), is_warning) &&
-         std::all_of(facts.identities.begin(), facts.identities.end(), is_identity);
+         std::all_of(facts.identities.begin(), facts.identities.end(), is_identity) &&
+         std::all_of(facts.hosts.begin(), facts.hosts.end(), is_identity);
 }
 
 }  // namespace
@@ -145,8 +147,10 @@ bool can_be_read(const LocalTrace& trace) {
   const auto is_known = [&](const auto& steps) {
     return are_recorded_steps(steps.second) && trace.windows.contains(steps.first);
   };
+  const auto can_rank_be_read = [](const LocalRank& rank) { return can_be_read(rank); };
   return can_be_read(trace.facts) && std::all_of(trace.recorded_steps.begin(), trace.recorded_steps.end(), is_known) &&
-         std::all_of(trace.ranks.begin(), trace.ranks.end(), [](const LocalRank& rank) { return can_be_read(rank); });
+         std::all_of(trace.ranks.begin(), trace.ranks.end(), can_rank_be_read) &&
+         std::all_of(trace.hosts.begin(), trace.hosts.end(), can_rank_be_read);
 }
 
 }  // namespace nsys_explain::pipeline

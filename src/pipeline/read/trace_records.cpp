@@ -55,7 +55,7 @@ void serialize(Archive& archive, LocalRank& rank) {
 
 template <class Archive>
 void serialize(Archive& archive, LocalTrace& trace) {
-  archive(trace.facts, trace.ranks, trace.recorded_steps, trace.windows);
+  archive(trace.facts, trace.ranks, trace.hosts, trace.recorded_steps, trace.windows);
 }
 
 namespace {

@@ -160,6 +160,8 @@ std::map<std::string, report::LongTable> write_tables(const exchange::Communicat
                                                       bool with_csv, TableSinks* sinks) {
   std::vector<std::int32_t> trace_ranks;
   for (const TraceRankIdentity& identity : report.trace_ranks) trace_ranks.push_back(identity.trace_rank);
+  for (const TraceRankIdentity& host : report.host_processes) trace_ranks.push_back(host.trace_rank);
+  std::sort(trace_ranks.begin(), trace_ranks.end());
   const std::map<std::string, LongRows> long_rows = measure_long_tables(communicator, trace_ranks, local_traces);
   std::map<std::string, report::LongTable> long_tables;
   exchange::run_agreed(communicator, "writing results", [&] {

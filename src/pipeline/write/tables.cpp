@@ -114,6 +114,24 @@ Table trace_ranks_table(const JobReport& report) {
   return table;
 }
 
+Table host_processes_table(const JobReport& report) {
+  Table table =
+      make_table({"host_processes",
+                  "Processes without GPU work: no trace ranks, but rows in the tables of calls, ranges and samples",
+                  {{"trace_rank", integer, "", "number in the profiled job, where known; else the next that is free"},
+                   {"rank_source", text, "", "what says so; file_order: nothing"},
+                   {"path", text, "", "input that holds it"},
+                   {"process_id", integer, "", "as seen inside its container"},
+                   {"process_name", text, "", "empty: not known"},
+                   {"host", text, "", "host name in the export"}}});
+  RowWriter writer(table);
+  for (const TraceRankIdentity& one : report.host_processes) {
+    writer << std::int64_t{one.trace_rank} << rank_source_name(one.rank_source) << std::string_view(one.key.path)
+           << std::int64_t{one.process_id} << std::string_view(one.process_name) << std::string_view(one.host);
+  }
+  return table;
+}
+
 Table ranks_table(const JobReport& report) {
   Table table = make_table(schema::ranks);
   RowWriter writer(table);
@@ -210,9 +228,10 @@ Table clock_residuals_table(const JobReport& report) {
 
 std::vector<Table> job_tables(const JobReport& report) {
   std::vector<Table> tables;
-  for (const auto& make : {findings_table, what_if_table, slowdown_table, critical_path_table,
-                           exposed_communication_table, step_budget_table, stragglers_table, trace_ranks_table,
-                           ranks_table, communicators_table, operations_table, clock_table, clock_residuals_table}) {
+  for (const auto& make :
+       {findings_table, what_if_table, slowdown_table, critical_path_table, exposed_communication_table,
+        step_budget_table, stragglers_table, trace_ranks_table, host_processes_table, ranks_table, communicators_table,
+        operations_table, clock_table, clock_residuals_table}) {
     tables.push_back(make(report));
   }
   return tables;

@@ -47,6 +47,7 @@ Table exposed_communication_table(const JobReport& report);
 Table step_budget_table(const JobReport& report);
 Table stragglers_table(const JobReport& report);
 Table trace_ranks_table(const JobReport& report);
+Table host_processes_table(const JobReport& report);
 Table ranks_table(const JobReport& report);
 Table communicators_table(const JobReport& report);
 Table operations_table(const JobReport& report);

@@ -12,7 +12,7 @@ import {facts} from "./views/facts.js";
 import {heatmap} from "./views/heatmap.js";
 import {levels} from "./views/levels.js";
 import {byteMatrix, waitMatrix} from "./views/matrices.js";
-import {budget, communicators, rankTable} from "./views/ranks.js";
+import {budget, communicators, hostProcesses, rankTable} from "./views/ranks.js";
 import {stepTimes} from "./views/steps.js";
 import {timeline} from "./views/timeline.js";
 import {findings, verdict} from "./views/verdict.js";
@@ -33,6 +33,8 @@ const groups = [
     view("collective", "One collective", "Who came when on the job's clock, who was waited for, and what the late one did before.", collectivePanel),
     view("waits", "Who waits for whom", "Whose delays cost whom how much, directly or through others.", waitMatrix)]},
   {id: "places", title: "Ranks", views: [
+    ...(rows("host_processes").length === 0 ? [] : [view("processes", "Processes without GPU work",
+      "They are no trace ranks: nothing rests on them, and who of them is late is not known. Their numbers stand for trace ranks in the tables.", hostProcesses)]),
     view("ranks", "Trace ranks", "Own lateness is not passed on from others; caused wait is what the others would not have waited without it. Late ranks are marked.", rankTable),
     view("levels", "By level", "Sums over the trace ranks of each node, rail, rack, pipeline stage, tensor and data index, as far as they are known. Places that the verdict names are marked.", levels),
     view("communicators", "Communicators", "Evidence says what brought the members together.", communicators)]},

@@ -267,5 +267,19 @@ TEST(ClockFindings, GroupsOfSessionsThatNothingRelatesAreTold) {
   EXPECT_EQ(told->evidence[0], "2 groups of sessions: 4 of node0, node2; 2 of node1");
 }
 
+/// What hosts did is summed up; it is no share of GPU windows that are not there.
+TEST(Activity, WithoutGpuWorkNobodyIsSuspected) {
+  OneRank rank;
+  rank.call("cudaStreamSynchronize", 0, 5 * ms);
+  const RankEvents events = rank.events();
+  const ActivitySummary a = summarise_activity(
+      {testing::join({api_tables(events)[0]}), testing::join({barriers_table(events)})}, JobReport());
+  ASSERT_EQ(a.api_calls.size(), 1);
+  EXPECT_EQ(a.api_calls[0].total_ns, 5 * ms);
+  ASSERT_EQ(a.barriers.size(), 1);
+  EXPECT_EQ(a.barriers[0].total_ns, 5 * ms);
+  EXPECT_TRUE(a.suspects.empty());
+}
+
 }  // namespace
 }  // namespace nsys_explain::analysis

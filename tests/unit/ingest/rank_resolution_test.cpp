@@ -207,6 +207,32 @@ TEST(Identify, ProcessesWithoutGpuAreNoTraceRanks) {
   EXPECT_THAT(identify_trace_ranks(trace({}), {}), IsEmpty());
 }
 
+std::vector<std::int32_t> ids_of_hosts(const Trace& of) {
+  std::vector<std::int32_t> ids;
+  for (const TraceRankIdentity& host : identify_host_processes(of, {})) {
+    EXPECT_EQ(host.key.device_id, -1);
+    ids.push_back(host.process_id);
+  }
+  return ids;
+}
+
+/// All of an export without GPU work; beside GPU work those only that called NCCL for an operation.
+TEST(Identify, HostProcesses) {
+  ProcessTrace member = process(3, {}), maker = process(4, {}, {mpi_4});
+  member.nccl_calls.emplace_back().function = NcclFunction::all_reduce;
+  maker.nccl_calls.push_back(comm_init(0, 2, 0));
+  ProcessTrace caller = process(2, {});
+  caller.os_calls.emplace_back();
+  maker.nvtx_ranges.push_back({});
+  member.api_calls.push_back({});
+  EXPECT_THAT(ids_of_hosts(trace({process(1, {device(0)}), caller, member, maker})), ElementsAre(3));
+  EXPECT_THAT(ids_of_hosts(trace({caller, member, maker, process(5, {})})), ElementsAre(2, 3, 4));
+  EXPECT_THAT(ids_of_hosts(trace({process(1, {device(0, 0)}), caller})), IsEmpty());  // copies are GPU work
+  const auto found = identify_host_processes(trace({caller, maker}), parse_rank_map("t.sqlite 2 * 9"));
+  EXPECT_THAT(found[0].claims, ElementsAre(claim(RankSource::user, 9)));
+  EXPECT_THAT(found[1].claims, ElementsAre(claim(RankSource::mpi_ranks, 4)));
+}
+
 TEST(Identify, EnvironmentOfTheLauncherDoesNotTellSeveralRanksApart) {
   const auto found = identify_trace_ranks(
       trace({process(11, {device(0)}, {slurm_5}), process(12, {device(1)}, {mpi_4, slurm_5})}), {});
@@ -343,6 +369,50 @@ TEST(Resolve, NothingGivesNothing) {
   const Resolution resolution = resolve_trace_ranks({});
   EXPECT_THAT(resolution.trace_ranks, IsEmpty());
   EXPECT_THAT(resolution.warnings, IsEmpty());
+}
+
+/// "path number" of each.
+std::vector<std::string> numbered(const std::vector<TraceRankIdentity>& processes) {
+  std::vector<std::string> result;
+  for (const auto& one : processes) result.push_back(one.key.path + " " + std::to_string(one.trace_rank));
+  return result;
+}
+
+TEST(HostProcesses, KeepWhatTellsThemUnlessATraceRankHasIt) {
+  const auto ranks = resolve_trace_ranks({identity("a", {slurm(0)}), identity("c", {slurm(2)})}).trace_ranks;
+  EXPECT_THAT(numbered(number_host_processes({identity("b", {slurm(1)}), identity("d", {slurm(2)})}, ranks)),
+              ElementsAre("b 1", "d 3"));
+  EXPECT_THAT(numbered(number_host_processes({identity("b", {slurm(1)})}, {})), ElementsAre("b 1"));
+  EXPECT_THAT(number_host_processes({}, ranks), IsEmpty());
+}
+
+/// A helper beside each of two ranks takes no number from them.
+TEST(HostProcesses, ThoseThatNothingTellsOfComeLast) {
+  const auto found = number_host_processes(
+      {identity("a", {slurm(1)}, 7), identity("a", {}, 8), identity("b", {slurm(0)}, 7), identity("b", {}, 8)}, {});
+  EXPECT_THAT(numbered(found), ElementsAre("b 0", "a 1", "a 2", "b 3"));
+  EXPECT_EQ(found[2].rank_source, RankSource::file_order);
+}
+
+TEST(HostProcesses, WithoutAnyClaimTheyComeInFileOrderAfterTraceRanks) {
+  const auto ranks = resolve_trace_ranks({identity("a", {}, 1)}).trace_ranks;
+  EXPECT_THAT(numbered(number_host_processes({identity("a", {}, 3), identity("a", {}, 2)}, ranks)),
+              ElementsAre("a 1", "a 2"));
+  EXPECT_EQ(number_host_processes({identity("a", {}, 3), identity("a", {}, 2)}, ranks)[0].process_id, 2);
+  EXPECT_THAT(numbered(number_host_processes({identity("a", {}, 3), identity("a", {}, 2)}, {})),
+              ElementsAre("a 0", "a 1"));
+}
+
+TEST(HostProcesses, FileNamesTellWhereNothingElseDoes) {
+  EXPECT_THAT(numbered(number_host_processes({identity("rank_4"), identity("rank_2")}, {})),
+              ElementsAre("rank_2 2", "rank_4 4"));
+}
+
+TEST(HostProcesses, TheLargestNumberLeavesNoneBehindIt) {
+  const auto ranks =
+      resolve_trace_ranks({identity("a", {slurm(std::numeric_limits<std::int32_t>::max())})}).trace_ranks;
+  EXPECT_THAT(numbered(number_host_processes({identity("b", {mpi(std::numeric_limits<std::int32_t>::max())})}, ranks)),
+              ElementsAre("b 0"));
 }
 
 TEST(Resolve, AgreementIsSilent) {

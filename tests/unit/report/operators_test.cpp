@@ -97,8 +97,19 @@ TEST(Prometheus, IsWellFormed) {
   EXPECT_GT(lines, 20);
 }
 
-TEST(Prometheus, OfAnEmptyReportHasNoDivisionByZero) {
+/// Without a trace rank nobody knows whether somebody waits.
+TEST(Prometheus, OfNoTraceRankSaysNothingOfWaiting) {
   const std::string text = to_prometheus({}, "out");
+  EXPECT_THAT(text, HasSubstr("nsys_explain_trace_ranks{results=\"out\"} 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("nsys_explain_wait_ratio{")));
+  EXPECT_THAT(text, Not(HasSubstr("nsys_explain_stragglers{")));
+}
+
+TEST(Prometheus, OfATraceRankWithoutTimeHasNoDivisionByZero) {
+  JobReport report;
+  report.trace_ranks.resize(1);
+  report.ranks.resize(1);
+  const std::string text = to_prometheus(report, "out");
   EXPECT_THAT(text, HasSubstr("nsys_explain_wait_ratio{results=\"out\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("nsys_explain_stragglers{results=\"out\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("nan")));

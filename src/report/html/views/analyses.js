@@ -235,7 +235,7 @@ function host() {
   plainTable("memory_transfers", {limit: 40, empty: "No copy or set was recorded."}), node("h3", {}, "Memory, streams and events made and freed"),
   plainTable("allocations", {limit: 40, empty: "No call that makes or frees memory, streams or events was recorded."}), node("h3", {}, "Where CPU samples found the threads"),
   plainTable("cpu_functions", {limit: 40, empty: "No CPU samples were recorded (--sample=process-tree)."}), node("h3", {}, "CUDA calls that did not return success"),
-  plainTable("cuda_errors", {limit: 40, empty: "Every CUDA call returned success."}), node("h3", {}, "The profiler's own time"),
+  plainTable("cuda_errors", {limit: 40, empty: rows("cuda_api").length === 0 ? "No CUDA call was recorded." : "Every CUDA call returned success."}), node("h3", {}, "The profiler's own time"),
   plainTable("profiler_overhead", {limit: 40, empty: "No overhead of the profiler was recorded."}));
 }
 

@@ -1,8 +1,8 @@
 import {absent, record} from "../absent.js";
 import {chart, palette, rankAxis} from "../charts.js";
-import {identity, late, ranks, report} from "../data.js";
+import {identity, late, leftOut, ranks, report, rows} from "../data.js";
 import {heading, node, percent, short, significant} from "../format.js";
-import {sortableTable} from "../table.js";
+import {plainTable, sortableTable} from "../table.js";
 
 export function rankTable() {
   const time = (name, title) => ({name, title, unit: "ns"});
@@ -48,4 +48,14 @@ export function communicators() {
   return sortableTable([{name: "communicator", text: true}, ...called, {name: "size"}, {name: "members", text: true, show: (row) => short(row.trace_ranks.join(" "), 60)},
     {name: "instances"}, {name: "complete"}, {name: "partial"}, {name: "unmatched_arrivals", title: "unmatched"},
     {name: "evidence", text: true, show: (row) => heading(row.evidence)}], list, {label: "Communicators"});
+}
+
+// Processes of which no GPU work was recorded, with what their hosts did.
+export function hostProcesses() {
+  const numbers = new Set(rows("host_processes").map((row) => row.trace_rank));
+  const part = (title, name, empty) => [node("h3", {}, title), plainTable(name, {limit: 40, empty, list: rows(name).filter((row) => numbers.has(row.trace_rank)),
+    leftOut: ranks.length === 0 ? leftOut(name) : 0})];
+  return node("div", {}, plainTable("host_processes", {limit: 40}), part("NVTX ranges and MPI calls", "nvtx_sum", "None was recorded (-t nvtx,mpi)."),
+    part("CUDA calls", "cuda_api", "None was recorded (-t cuda)."), part("Calls into the operating system", "os_runtime", "None was recorded (-t osrt)."),
+    part("CPU samples", "cpu_functions", "None was recorded (--sample=process-tree)."));
 }

@@ -29,7 +29,8 @@ export function verdict() {
     ["Matched by", evidence()],
     ...(report.left_out ? [["Left out", report.left_out]] : []),
     ...(report.verdict.judged_share === null ? [] : [["Lateness could be seen in", `${percent(report.verdict.judged_share, 1)} of the time`]]),
-    ["Waiting in collectives", `${gpuTime(waits)} (${percent(waits, whole)})`],
+    ...(report.host_processes.length === 0 ? [] : [["Processes without GPU work", node("a", {href: "#processes"}, count(report.host_processes.length))]]),
+    ["Waiting in collectives", ranks.length === 0 ? "not known" : `${gpuTime(waits)} (${percent(waits, whole)})`],
     ["Clock residual", residual.held_out_p90_ns === null ? "not measured" : `90% below ${duration(residual.held_out_p90_ns)}`],
     ["Arrivals told apart", report.clock.smallest_skew_ns === null ? "-" : `everywhere from ${duration(report.clock.smallest_skew_ns)} on`],
     ["Sessions by clock", clockMethods()],
@@ -103,6 +104,6 @@ function finding(one, place) {
 }
 
 export function findings() {
-  if (report.findings.length === 0) return node("p", {class: "note"}, "Nothing was found that is worth acting on.");
+  if (report.findings.length === 0) return node("p", {class: "note"}, ranks.length === 0 ? "None, as nothing is known of the GPUs." : "Nothing was found that is worth acting on.");
   return node("div", {}, report.findings.map(finding));
 }
