@@ -15,7 +15,7 @@ std::span<const WorkPartMeaning, work_part_count> work_parts() {
       {WorkPart::synchronising, "synchronising", "the GPU was idle and the host was in a synchronising call"},
       {WorkPart::file_access, "file_access", "the GPU was idle and the host was reading or writing files"},
       {WorkPart::named_range, "named_range",
-       "the GPU was idle and the host was in an NVTX range that launches nothing"},
+       "the GPU was idle and the host was in an NVTX range that launches no kernels"},
       {WorkPart::system_wait, "system_wait", "the GPU was idle and the host waited in a system call"},
       {WorkPart::descheduled, "descheduled", "the GPU was idle and the launching thread had no CPU core"},
       {WorkPart::launching, "launching", "the GPU was idle and the host was in calls that launch work"},

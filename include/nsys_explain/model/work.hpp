@@ -25,7 +25,7 @@ enum class WorkPart : std::uint8_t {
   module_load,    ///< ... was loading GPU code
   synchronising,  ///< ... was in a synchronising call
   file_access,    ///< ... was in a system call that reads, writes or maps
-  named_range,    ///< ... was in an NVTX range that launches nothing (garbage collection, data loading, ...)
+  named_range,    ///< ... was in an NVTX range that launches no kernels (data loading, a checkpoint, ...)
   system_wait,    ///< ... was waiting in a system call
   descheduled,    ///< ... did not have a core
   launching,      ///< ... was in a launch or another call into CUDA

@@ -111,16 +111,17 @@ std::int64_t count_between(const std::vector<Nanoseconds>& times, Nanoseconds st
   return std::lower_bound(times.begin(), times.end(), end_ns) - std::lower_bound(times.begin(), times.end(), start_ns);
 }
 
-/// By API call: whether it launched work of this device.
-std::vector<bool> calls_with_work(const RankEvents& events) {
+/// By API call: whether it launched work of this device; kernels alone, or copies and sets, too.
+std::vector<bool> calls_with_work(const RankEvents& events, bool with_copies) {
   std::vector<bool> with_work(events.process.api_calls.size(), false);
   const auto note = [&](const auto& activity) {
     const std::uint32_t call = events.launches.number_of(activity.correlation_id, activity.start_ns);
     if (call != LaunchIndex::no_call) with_work[call] = true;
   };
   for (const Kernel& kernel : events.device.kernels) note(kernel);
-  for (const MemoryOperation& operation : events.device.memory_operations) note(operation);
   for (const GraphLaunch& launch : events.device.graph_launches) note(launch);
+  if (!with_copies) return with_work;
+  for (const MemoryOperation& operation : events.device.memory_operations) note(operation);
   return with_work;
 }
 
@@ -141,10 +142,9 @@ WorkPart part_of_call(std::string_view name) {
 }
 
 HostActivity::HostActivity(const RankEvents& events) : api_calls_(events.process.api_calls) {
-  const std::vector<bool> launched_work = calls_with_work(events);
-  find_threads(launched_work);
+  find_threads(calls_with_work(events, true));
   add_calls(events);
-  add_ranges(events, launched_work);
+  add_ranges(events, calls_with_work(events, false));
   add_host_stalls(events);
   for (auto& [id, thread] : threads_.all()) {
     sort_nearly_sorted(thread.doings, [](const Doing& a, const Doing& b) {
@@ -200,9 +200,10 @@ void HostActivity::add_calls(const RankEvents& events) {
   }
 }
 
-/// A range that launches work is a part of the program; one that launches nothing is what the host did instead. Goes
-/// back in time, so that the next launch of each thread is known without a list of millions.
-void HostActivity::add_ranges(const RankEvents& events, const std::vector<bool>& launched_work) {
+/// A range that launches kernels is a part of the program; one that launches none, as for loading a batch or writing a
+/// checkpoint, is what the host did instead, whatever it copies. Goes back in time, so that the next launch of each
+/// thread is known without a list of millions.
+void HostActivity::add_ranges(const RankEvents& events, const std::vector<bool>& launched_kernels) {
   const NvtxRanges& ranges = events.process.nvtx_ranges;
   RunMap<std::uint32_t, Nanoseconds> next_launch_ns;  // by thread
   std::size_t call = api_calls_.size();               // this one and those after it are looked at
@@ -213,7 +214,7 @@ void HostActivity::add_ranges(const RankEvents& events, const std::vector<bool>&
     const Thread* thread = threads_.find(range.thread_id);
     if (thread == nullptr || !thread->launches) continue;
     for (; call > 0 && api_calls_[call - 1].start_ns >= range.start_ns; --call) {
-      if (!launched_work[call - 1]) continue;
+      if (!launched_kernels[call - 1]) continue;
       const ApiCall launch = api_calls_[call - 1];
       next_launch_ns[launch.thread_id] = launch.start_ns;
     }

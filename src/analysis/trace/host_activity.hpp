@@ -92,7 +92,7 @@ class HostActivity {
   void add(std::uint32_t thread_id, Nanoseconds start_ns, Nanoseconds end_ns, WorkPart part);
   void find_threads(const std::vector<bool>& launched_work);
   void add_calls(const RankEvents& events);
-  void add_ranges(const RankEvents& events, const std::vector<bool>& launched_work);
+  void add_ranges(const RankEvents& events, const std::vector<bool>& launched_kernels);
   void add_host_stalls(const RankEvents& events);
   /// Calls `use(start, end, part)` for what the thread did in the span, launches last.
   template <class Use>

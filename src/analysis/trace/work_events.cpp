@@ -92,7 +92,10 @@ class EventLister {
       add(WorkEventKind::kernel, text(k.demangled_name),
           fmt::format("{}x{}x{} of {}x{}x{}", k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z),
           launch_time_ns(events_, kernel), kernel.end_ns - kernel.start_ns);
-      if (const auto call = events_.launches.find(kernel.correlation_id, kernel.start_ns)) note_launch(*call);
+      if (const auto call = events_.launches.find(kernel.correlation_id, kernel.start_ns)) {
+        launching_threads_.insert(call->thread_id);
+        launches_.push_back(call->start_ns);
+      }
     }
   }
 
@@ -103,13 +106,8 @@ class EventLister {
       if (!inside(launch_ns)) continue;
       add(WorkEventKind::copy, std::string(copy_name(operation)), fmt::format("{} bytes", operation.bytes), launch_ns,
           operation.end_ns - operation.start_ns);
-      if (call) note_launch(*call);
+      if (call) launching_threads_.insert(call->thread_id);
     }
-  }
-
-  void note_launch(const ApiCall& call) {
-    launching_threads_.insert(call.thread_id);
-    launches_.push_back(call.start_ns);
   }
 
   void add_calls() {
@@ -162,7 +160,7 @@ class EventLister {
   const RankEvents& events_;
   const LaunchSegment& segment_;
   std::set<std::uint32_t> launching_threads_;
-  std::vector<Nanoseconds> launches_;  ///< of GPU work, ascending
+  std::vector<Nanoseconds> launches_;  ///< of kernels, ascending
   std::vector<WorkEvent> list_;
 };
 

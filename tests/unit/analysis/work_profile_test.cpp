@@ -1,5 +1,6 @@
 #include "analysis/trace/work_profile.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 
@@ -40,6 +41,22 @@ TEST(WorkTimeline, IdleTimeBelongsToWhatTheHostDidUntilTheLaunchReturned) {
           WorkPiece{220 * us, 250 * us, WorkPart::unseen}, WorkPiece{250 * us, 400 * us, WorkPart::named_range},
           WorkPiece{400 * us, 450 * us, WorkPart::unseen}, WorkPiece{450 * us, 450 * us + 10, WorkPart::launching},
           WorkPiece{450 * us + 10, 460 * us, WorkPart::pending}, WorkPiece{460 * us, 500 * us, WorkPart::compute}));
+}
+
+TEST(WorkTimeline, ARangeThatOnlyCopiesIsWhatTheHostDid) {
+  RankFixture rank;
+  rank.kernel("a", 0, 100 * us, 200 * us);
+  rank.range("checkpoint", 210 * us, 400 * us);
+  rank.copy("cudaMemcpyAsync", 220 * us, 260 * us, 230 * us, 260 * us);  // then it writes a file
+  rank.range("forward", 420 * us, 500 * us);
+  rank.kernel("b", 450 * us, 460 * us, 500 * us);
+  const RankEvents events = rank.events();
+  const auto pieces = work_timeline(events);
+  const auto in = [&](Nanoseconds from, Nanoseconds until, WorkPart part) {
+    return std::find(pieces.begin(), pieces.end(), WorkPiece{from, until, part}) != pieces.end();
+  };
+  EXPECT_TRUE(in(260 * us, 400 * us, WorkPart::named_range));
+  EXPECT_TRUE(in(400 * us, 450 * us, WorkPart::unseen)) << "the next range launches a kernel: it is the program";
 }
 
 TEST(WorkTimeline, IdleTimeIsNotTheHostsWhereTheLaunchWasInTime) {
