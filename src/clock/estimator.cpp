@@ -125,12 +125,8 @@ Part Estimator::matrix_part() const {
 }
 
 void Estimator::update_residuals() {
-  place_ties();
-  for (Samples* const samples : {&set_.own, &set_.ties}) {
-    for (const SampleGroup& group : samples->groups) {
-      if (group.multiplicity > 0) compute_residuals(group, samples->of(group), Centre::median);
-    }
-  }
+  for (const SampleGroup& group : set_.own.groups)
+    if (group.multiplicity > 0) compute_residuals(group, set_.own.of(group), Centre::median);
 }
 
 void Estimator::freeze_drift(const std::vector<bool>& frozen) {
@@ -150,7 +146,7 @@ void Estimator::bend(std::size_t intervals) {
 }
 
 Estimator::Fitted Estimator::fitted() const {
-  Fitted result{state, unknowns_, noise_, set_.classes, {}, set_.ties.samples};
+  Fitted result{state, unknowns_, noise_, set_.classes, {}};
   result.weights.reserve(set_.own.samples.size());
   for (const Sample& sample : set_.own.samples) result.weights.emplace_back(sample.weight, sample.scale);
   return result;
@@ -161,7 +157,6 @@ void Estimator::return_to(const Fitted& fitted) {
   unknowns_ = fitted.unknowns;
   noise_ = fitted.noise;
   set_.classes = fitted.classes;
-  set_.ties.samples = fitted.ties;
   for (std::size_t i = 0; i < fitted.weights.size(); ++i) {
     std::tie(set_.own.samples[i].weight, set_.own.samples[i].scale) = fitted.weights[i];
   }
@@ -192,23 +187,22 @@ void Estimator::iterate_until_still(Loss loss, Centre centre, int most, double e
 
 /// One step for all clocks, of which so much is taken.
 Estimator::Step Estimator::iterate(Loss loss, Centre centre, double trust) {
-  place_ties();
   const bool with_scales = loss != Loss::squares;
   ResidualCounts seen(with_scales ? set_.classes.size() : 0);
   double largest = 0;
-  for_each_heard([&](const SampleGroup& group, std::span<Sample> members, double, ExactSums::From from) {
+  for_each_heard([&](const SampleGroup& group, std::span<Sample> members, double) {
     compute_residuals(group, members, centre);
     for (const Sample& sample : members) largest = std::max(largest, std::abs(sample.residual));
-    if (with_scales && from == ExactSums::From::own) noise_.see(group, members, seen);
+    if (with_scales) noise_.see(group, members, seen);
   });
   if (with_scales) noise_.estimate(seen, parameters(), heard_, reduction_);
   const std::vector<std::int64_t> exponent = {FixedPoint::exponent_above(largest)};
   const double bound = std::ldexp(1.0, static_cast<int>(reduction_.maximum(exponent).front()));
 
   Gradient gradient(set_, unknowns_, bound);
-  for_each_heard([&](const SampleGroup& group, std::span<Sample> members, double share, ExactSums::From from) {
+  for_each_heard([&](const SampleGroup& group, std::span<Sample> members, double share) {
     noise_.weigh(group, members, loss);
-    gradient.add(group, members, share, from);
+    gradient.add(group, members, share);
   });
   Block rhs = gradient.total(reduction_);
   const std::vector<double> known = precision();
@@ -248,25 +242,22 @@ double Estimator::parameters() const {
 
 template <class Visit>
 void Estimator::for_each_heard(const Visit& visit) {
-  for (const ExactSums::From from : {ExactSums::From::own, ExactSums::From::ties}) {
-    Samples& samples = from == ExactSums::From::own ? set_.own : set_.ties;
-    for (const SampleGroup& group : samples.groups) {
-      const double share = share_in(group, heard_);
-      if (share > 0) visit(group, samples.of(group), share, from);
-    }
+  for (const SampleGroup& group : set_.own.groups) {
+    const double share = share_in(group, heard_);
+    if (share > 0) visit(group, set_.own.of(group), share);
   }
 }
 
 void Estimator::compute_residuals(const SampleGroup& group, std::span<Sample> members, Centre centre) {
   const std::size_t biases = set_.biases;
-  const int bias = set_.classes[group.scale_class].bias;
+  const std::size_t bias = set_.classes[group.scale_class].bias;
   const Nanoseconds reference = members.front().exit_ns - state.base_ns[members.front().session];
   for (Sample& sample : members) {
     const auto s = static_cast<std::size_t>(sample.session);
     const Nanoseconds x = sample.exit_ns - state.base_ns[s];
     const double since_pivot = static_cast<double>(x - pivot_ns) - state.offset_ns[s];
-    sample.residual = static_cast<double>(x - reference) - state.offset_ns[s] - state.drift[s] * since_pivot;
-    if (bias >= 0) sample.residual -= state.bias_ns[s * biases + static_cast<std::size_t>(bias)];
+    sample.residual = static_cast<double>(x - reference) - state.offset_ns[s] - state.drift[s] * since_pivot -
+                      state.bias_ns[s * biases + bias];
     sample.spans = static_cast<float>(std::clamp(since_pivot / span_ns, -largest_spans, largest_spans));
     if (bends() > 0) sample.residual -= bend_at(s, static_cast<double>(sample.spans));
   }
@@ -298,16 +289,6 @@ void Estimator::find_pivot() {
   const std::vector<std::int64_t> ends = reduction_.maximum(mine);
   span_ns = std::max(1.0, static_cast<double>(ends[1] + ends[0]));
   pivot_ns = -ends[0] + (ends[1] + ends[0]) / 2;
-}
-
-/// Ties hold at any time; theirs are the two ends of the run, on the clock of their first session.
-void Estimator::place_ties() {
-  for (std::size_t g = 0; g < set_.ties.groups.size(); ++g) {
-    const std::span<Sample> members = set_.ties.of(set_.ties.groups[g]);
-    const auto half = static_cast<Nanoseconds>(span_ns / 2);
-    const Nanoseconds at = pivot_ns + state.base_ns[members.front().session] + (g % 2 == 0 ? -half : half);
-    for (Sample& sample : members) sample.exit_ns = at;
-  }
 }
 
 std::vector<double> Estimator::precision() const {

@@ -58,7 +58,6 @@ class Estimator {
     Noise noise;
     std::vector<ScaleClass> classes;
     std::vector<std::pair<double, float>> weights;  ///< of the own samples, and their scales
-    std::vector<Sample> ties;
   };
   Fitted fitted() const;
   void return_to(const Fitted& fitted);
@@ -92,7 +91,6 @@ class Estimator {
   void pull_to_expected(const std::vector<double>& known, Block& gradient) const;
   double parameters() const;
   void find_pivot();
-  void place_ties();
   void advance(const Block& step);
   std::vector<double> precision() const;
 

@@ -21,8 +21,6 @@ namespace {
 /// (0.1 ppm a minute); a run must be longer than two to be bent.
 constexpr double least_interval_ns = 60e9;
 constexpr std::size_t most_intervals = 16;
-/// Host clocks of one boot that disagree with the exits by more are not one clock.
-constexpr double broken_tie_ns = 50'000;
 constexpr double rejected_weight = 0.01;
 
 /// number[i]: place of session i in the order of paths.
@@ -171,23 +169,6 @@ void warn_of_weak_bridges(const SampleSet& set, std::vector<Warning>& warnings) 
                           "offsets are uncertain by tens of microseconds; capture an all-reduce of these sessions"));
 }
 
-void warn_of_broken_ties(const SampleSet& set, std::vector<Warning>& warnings) {
-  std::int64_t count = 0;
-  for (const SampleGroup& group : set.ties.groups) {
-    const std::span<const Sample> members = set.ties.of(group);
-    count += std::any_of(members.begin(), members.end(),
-                         [](const Sample& sample) { return std::abs(sample.residual) > broken_tie_ns; })
-                 ? 1
-                 : 0;
-  }
-  if (count == 0) return;
-  warnings.push_back(warn(Severity::info, (count + 1) / 2,
-                          fmt::format("sessions of one host disagree by more than {:.0f} us between its system clock "
-                                      "and matched collectives: the host clock is not used for them; check whether "
-                                      "the traces come from one machine and one boot",
-                                      broken_tie_ns / 1'000)));
-}
-
 /// Sessions most of whose exits do not fit what the others say.
 void warn_of_outliers(const SampleSet& set, const Reduction& reduction, std::vector<Warning>& warnings) {
   std::vector<std::int64_t> rejected(set.component.size(), 0);
@@ -234,10 +215,9 @@ void warn_of_components(std::span<const SessionClock> clocks, std::vector<Warnin
 
 /// Everything that collectives say, put into `clocks` (level zero, in the order given).
 void fit_collectives(std::span<const Session> sessions, const LevelZero& level, const Observations& observations,
-                     const Reduction& reduction, const ClockOptions& options, ClockFit& fit) {
+                     const Reduction& reduction, ClockFit& fit) {
   const std::vector<std::int32_t> number = path_numbers(sessions);
-  SampleSet set =
-      make_samples(sessions, number, level, observations, reduction, options.method != ClockMethod::collectives);
+  SampleSet set = make_samples(sessions, number, level, observations, reduction);
   if (std::all_of(set.observed.begin(), set.observed.end(), [](std::int64_t n) { return n == 0; })) return;
   std::optional<Estimator> fitted(std::in_place, set, reduction);
   fitted->estimate();
@@ -258,7 +238,6 @@ void fit_collectives(std::span<const Session> sessions, const LevelZero& level, 
   }
   fit.report.pivot_ns = estimator.pivot_ns;
   warn_of_weak_bridges(set, fit.warnings);
-  warn_of_broken_ties(set, fit.warnings);
   warn_of_outliers(set, reduction, fit.warnings);
   SampleClocks clocks = make_clocks(set, estimator, spread, still);
   const std::int64_t moved = move_into_bounds(set, clocks, fit.report.pivot_ns, reduction);
@@ -307,7 +286,7 @@ void fall_back_to_hosts(std::span<const Session> sessions, const ClockOptions& o
                        static_cast<double>(p50) * 1e-3))};
 }
 
-/// Each session by itself, but for ties of system clocks that collectives contradict in part.
+/// Each session by itself.
 ClockFit fit_units(std::span<const Session> sessions, const Observations& observations, const Reduction& reduction,
                    const ClockOptions& options) {
   ClockFit fit;
@@ -319,7 +298,7 @@ ClockFit fit_units(std::span<const Session> sessions, const Observations& observ
   without_utc.utc_uncertainty_ns.reset();
   const LevelZero level = level_zero(sessions, without_utc);
   fit.report.sessions = level.clocks;
-  if (!sessions.empty()) fit_collectives(sessions, level, observations, reduction, options, fit);
+  if (!sessions.empty()) fit_collectives(sessions, level, observations, reduction, fit);
   if (!options.method && 2 * fit.report.residual.unexplained > fit.report.residual.samples) {
     fall_back_to_hosts(sessions, options, fit);
   }

@@ -69,13 +69,13 @@ struct ClockFit {
 /// Offset and drift of every session from the exits of matched synchronising collectives, which all members leave at
 /// nearly the same true time (docs/method.md). The model, with session s and instance c of class k:
 ///
-///     exit(c, s) = m(c) + offset(s) + drift(s) * (m(c) - pivot) + bias(s, operation) + noise of scale(k)
+///     exit(c, s) = m(c) + offset(s) + drift(s) * (m(c) - pivot) + bias(s, k) + noise of scale(k)
 ///
 /// m(c) is eliminated exactly; scales and weights are robust (Huber, then Tukey), so wrong matches do not count. The
-/// bias of an operation's exits is a random effect with a spread of known size: all-reduce has none and so decides the
-/// offsets where it relates two sessions, while biased operations still help with the drift. Sessions on one host's
-/// clock count as one session, unless collectives contradict that (host_ties.hpp); then host clocks of one boot enter
-/// as one more, coarser observation. Operations that do not synchronise, and all-to-all, are used only between sessions
+/// bias of a session's exits from a class is a random effect, whose spread follows from how much they vary and how long
+/// the class takes (docs/method.md, "How members leave"): classes that take least decide the offsets, while all help
+/// with the drift. Sessions on one host's
+/// clock count as one session, unless collectives contradict that (host_ties.hpp). Operations that do not synchronise, and all-to-all, are used only between sessions
 /// that nothing better relates, with a warning.
 ///
 /// Collective over the tool ranks of `reduction`. The result is equal bit for bit on every rank and for every

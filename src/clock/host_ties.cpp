@@ -90,8 +90,7 @@ HostTies tie_hosts(std::span<const Session> sessions, const LevelZero& level, co
     ties.representative[s] = s;
     if (hosts[s] < 0) continue;
     const auto [entry, is_new] = first.try_emplace(hosts[s], s);
-    const bool is_told_by_fit = sessions[s].system_clock_ns != no_time;  // which looks at ties of system clocks again
-    if (is_new && !is_told_by_fit) ties.contradicted += is_contradicted(hosts[s]) ? 1 : 0;
+    if (is_new) ties.contradicted += is_contradicted(hosts[s]) ? 1 : 0;
     if (is_contradicted(hosts[s])) continue;
     ties.representative[s] = entry->second;
     ties.offset_ns[s] = level.clocks[s].offset_ns - level.clocks[entry->second].offset_ns;

@@ -40,7 +40,7 @@ double tukey_weight(double ratio) {
 void Noise::see(const SampleGroup& group, std::span<const Sample> members, ResidualCounts& seen) const {
   const auto scale_class = static_cast<std::size_t>(group.scale_class);
   std::int64_t* const bins = &seen.counts[scale_class * magnitude_histogram::bins];
-  const int bias = set_->classes[scale_class].bias;
+  const std::size_t bias = set_->classes[scale_class].bias;
   const double total = total_precision(members, bias);
   for (const Sample& sample : members) {
     ++bins[magnitude_histogram::bin_of(sample.residual * inflation(factor_of(sample, bias), total))];
@@ -62,7 +62,6 @@ void Noise::estimate_scales(const ResidualCounts& seen, double parameters, const
   freedom_ = equations > parameters ? (equations - parameters) / equations : 0.0;
   for (std::size_t k = 0; k < classes; ++k) {
     ScaleClass& scale_class = set_->classes[k];
-    if (scale_class.fixed) continue;
     const std::span<const std::int64_t> bins(&counts[k * histogram::bins], histogram::bins);
     std::int64_t samples = 0;
     for (const std::int64_t count : bins) samples += count;
@@ -77,8 +76,7 @@ void Noise::estimate_scales(const ResidualCounts& seen, double parameters, const
 }
 
 /// Of all exits of an instance together, in units of their class.
-double Noise::total_precision(std::span<const Sample> members, int bias) const {
-  if (bias < 0) return static_cast<double>(members.size());
+double Noise::total_precision(std::span<const Sample> members, std::size_t bias) const {
   double total = 0;
   for (const Sample& sample : members) {
     const double factor = factor_of(sample, bias);
@@ -87,15 +85,14 @@ double Noise::total_precision(std::span<const Sample> members, int bias) const {
   return total;
 }
 
-/// Exits of biased operations scatter the more, the larger a member's bias is, by factors of ten and more; weighing all
-/// alike would let the noisiest member's clock follow a few of its exits. One step towards an M-estimate of scale.
+/// Exits of some members scatter more than those of others, by factors of ten and more; weighing all alike would let the noisiest member's clock follow a few of its exits. One step towards an M-estimate of scale.
 void Noise::estimate_factors(Part part, const Reduction& reduction) {
   if (biases_ == 0) return;
   const FixedPoint fixed(1, set_->total_samples + 1);
   std::vector<std::int64_t> sums(factor_.size() * 2, 0);
   for (const SampleGroup& group : set_->own.groups) {
     const ScaleClass& scale_class = set_->classes[group.scale_class];
-    if (share_in(group, part) == 0 || scale_class.bias < 0) continue;
+    if (share_in(group, part) == 0) continue;
     const std::span<const Sample> members = set_->own.of(group);
     const double total = total_precision(members, scale_class.bias);
     for (const Sample& sample : members) {
@@ -172,7 +169,7 @@ void Noise::measure_efficiency(const Reduction& reduction) {
   sums = reduction.sum(sums);
   for (std::size_t k = 0; k < classes; ++k) {
     const auto n = static_cast<double>(sums[4 * k]);
-    if (set_->classes[k].fixed || n == 0) continue;
+    if (n == 0) continue;
     const double square = fixed.restore(sums[4 * k + 1]);
     const double weight = fixed.restore(sums[4 * k + 2]);
     const double slope = std::max(fixed.restore(sums[4 * k + 3]), least_slope * weight);

@@ -36,11 +36,11 @@ class Noise {
  private:
   void estimate_scales(const ResidualCounts& seen, double parameters, const Reduction& reduction);
   void estimate_factors(Part part, const Reduction& reduction);
-  std::size_t place_of(const Sample& sample, int bias) const {
-    return static_cast<std::size_t>(sample.session) * biases_ + static_cast<std::size_t>(bias);
+  std::size_t place_of(const Sample& sample, std::size_t bias) const {
+    return static_cast<std::size_t>(sample.session) * biases_ + bias;
   }
-  double factor_of(const Sample& sample, int bias) const { return bias < 0 ? 1.0 : factor_[place_of(sample, bias)]; }
-  double total_precision(std::span<const Sample> members, int bias) const;
+  double factor_of(const Sample& sample, std::size_t bias) const { return factor_[place_of(sample, bias)]; }
+  double total_precision(std::span<const Sample> members, std::size_t bias) const;
   void slopes_of(const SampleGroup& group, std::vector<double>& slopes) const;
 
   SampleSet* set_;

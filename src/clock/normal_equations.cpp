@@ -39,22 +39,20 @@ double sign_of(std::uint64_t bits, std::size_t side) {
 }  // namespace
 
 ExactSums::ExactSums(std::size_t size, double bound, const SampleSet& set)
-    : fixed_(bound, spare * (set.total_samples + static_cast<std::int64_t>(set.ties.samples.size()))),
-      own_(size, 0),
-      ties_(size, 0) {}
+    : fixed_(bound, spare * set.total_samples), own_(size, 0) {}
 
 std::vector<double> ExactSums::total(const Reduction& reduction) const {
   const std::vector<std::int64_t> sums = reduction.sum(own_);
   std::vector<double> result(sums.size());
-  for (std::size_t i = 0; i < sums.size(); ++i) result[i] = fixed_.restore(sums[i]) + fixed_.restore(ties_[i]);
+  for (std::size_t i = 0; i < sums.size(); ++i) result[i] = fixed_.restore(sums[i]);
   return result;
 }
 
 Gradient::Gradient(const SampleSet& set, Unknowns unknowns, double bound)
     : set_(set), unknowns_(unknowns), sums_(unknowns.size(), 2 * bound * largest_share * most_weight(set), set) {}
 
-void Gradient::add(const SampleGroup& group, std::span<const Sample> members, double share, ExactSums::From from) {
-  const int bias = set_.classes[group.scale_class].bias;
+void Gradient::add(const SampleGroup& group, std::span<const Sample> members, double share) {
+  const std::size_t bias = set_.classes[group.scale_class].bias;
   double weights = 0, mean = 0;
   for (const Sample& sample : members) {
     weights += sample.weight;
@@ -63,12 +61,12 @@ void Gradient::add(const SampleGroup& group, std::span<const Sample> members, do
   if (weights <= 0) return;
   mean /= weights;
   for (const Sample& sample : members) {
-    std::int64_t* const out = sums_.of(from) + static_cast<std::size_t>(sample.session) * unknowns_.columns();
+    std::int64_t* const out = sums_.own() + static_cast<std::size_t>(sample.session) * unknowns_.columns();
     const double pull = share * sample.weight * (sample.residual - mean);
     const Dependence on = unknowns_.dependence(static_cast<double>(sample.spans));
     out[on.knot] += sums_.quantise(pull * on.before);
     out[on.knot + 1] += sums_.quantise(pull * on.behind);
-    if (bias >= 0) out[unknowns_.bias_column(static_cast<std::size_t>(bias))] += sums_.quantise(pull);
+    out[unknowns_.bias_column(bias)] += sums_.quantise(pull);
   }
 }
 
@@ -86,7 +84,6 @@ NormalEquations::NormalEquations(const SampleSet& set, Unknowns unknowns, std::v
       reduction_(reduction),
       most_weight_(most_weight(set)),
       own_(rows_of(set.own, part)),
-      ties_(rows_of(set.ties, part)),
       like_(communicator_clocks()) {}
 
 NormalEquations::Rows NormalEquations::rows_of(const Samples& samples, Part part) const {
@@ -114,14 +111,11 @@ NormalEquations::Rows NormalEquations::rows_of(const Samples& samples, Part part
 
 template <class Visit>
 void NormalEquations::for_each_row(const Visit& visit) const {
-  for (const ExactSums::From from : {ExactSums::From::own, ExactSums::From::ties}) {
-    const Rows& all = from == ExactSums::From::own ? own_ : ties_;
-    std::size_t begin = 0;
-    for (const Row& row : all.rows) {
-      const std::span<const Exit> exits(&all.exits[begin], row.end - begin);
-      begin = row.end;
-      if (row.weight > 0) visit(row, exits, from);
-    }
+  std::size_t begin = 0;
+  for (const Row& row : own_.rows) {
+    const std::span<const Exit> exits(&own_.exits[begin], row.end - begin);
+    begin = row.end;
+    if (row.weight > 0) visit(row, exits);
   }
 }
 
@@ -136,7 +130,7 @@ void NormalEquations::add_centred(const Row& row, std::span<const Exit> exits, s
   }
   for (double& m : mean) m /= row.weight;
   std::vector<double> centred(width);
-  const int bias = bias_of(row);
+  const std::size_t bias = bias_of(row);
   for (std::size_t i = 0; i < exits.size(); ++i) {
     std::int64_t* const out = to + static_cast<std::size_t>(exits[i].session) * unknowns_.columns() * width;
     for (std::size_t p = 0; p < width; ++p) centred[p] = value[i * width + p] - mean[p];
@@ -147,7 +141,7 @@ void NormalEquations::add_centred(const Row& row, std::span<const Exit> exits, s
     const Dependence on = unknowns_.dependence(static_cast<double>(exits[i].spans));
     add(on.knot, on.before);
     add(on.knot + 1, on.behind);
-    if (bias >= 0) add(unknowns_.bias_column(static_cast<std::size_t>(bias)), 1);
+    add(unknowns_.bias_column(bias), 1);
   }
 }
 
@@ -156,14 +150,14 @@ Block NormalEquations::draw_noise(std::size_t sides) const {
   for (const ScaleClass& scale_class : set_.classes) most = std::max(most, scale_class.variance);
   ExactSums sums(unknowns_.size() * sides, 2 * largest_share * std::sqrt(most * most_weight_), set_);
   std::vector<double> noise;
-  for_each_row([&](const Row& row, std::span<const Exit> exits, ExactSums::From from) {
+  for_each_row([&](const Row& row, std::span<const Exit> exits) {
     noise.resize(exits.size() * sides);
     for (std::size_t i = 0; i < exits.size(); ++i) {
       const double deviation = std::sqrt(set_.classes[row.scale_class].variance / exits[i].weight);
       const std::uint64_t bits = splitmix(row.hash + i);
       for (std::size_t p = 0; p < sides; ++p) noise[i * sides + p] = deviation * sign_of(bits, p);
     }
-    add_centred(row, exits, noise, sums, sums.of(from));
+    add_centred(row, exits, noise, sums, sums.own());
   });
   Block result{sides, sums.total(reduction_)};
   gradient_from_knots(unknowns_, result);
@@ -180,20 +174,19 @@ Block NormalEquations::multiply(const Block& unknown) const {
   to_knots(unknowns_, x);
   ExactSums sums(x.values.size(), 2 * (1 + 2 * largest_share) * largest(x.values) * largest_share * most_weight_, set_);
   std::vector<double> value;
-  for_each_row([&](const Row& row, std::span<const Exit> exits, ExactSums::From from) {
+  for_each_row([&](const Row& row, std::span<const Exit> exits) {
     value.resize(exits.size() * width);
-    const int bias = bias_of(row);
+    const std::size_t bias = bias_of(row);
     for (std::size_t i = 0; i < exits.size(); ++i) {
       const double* const session = &x.values[static_cast<std::size_t>(exits[i].session) * unknowns_.columns() * width];
       const Dependence on = unknowns_.dependence(static_cast<double>(exits[i].spans));
       const double* const before = session + on.knot * width;
       for (std::size_t p = 0; p < width; ++p) {
         value[i * width + p] = on.before * before[p] + on.behind * before[width + p];
-        if (bias >= 0)
-          value[i * width + p] += session[unknowns_.bias_column(static_cast<std::size_t>(bias)) * width + p];
+        value[i * width + p] += session[unknowns_.bias_column(bias) * width + p];
       }
     }
-    add_centred(row, exits, value, sums, sums.of(from));
+    add_centred(row, exits, value, sums, sums.own());
   });
   Block result{width, sums.total(reduction_)};
   gradient_from_knots(unknowns_, result);
@@ -209,7 +202,7 @@ CommunicatorClocks NormalEquations::communicator_clocks() const {
   const Communicators& communicators = set_.communicators;
   const std::size_t memberships = communicators.session.size();
   ExactSums sums((memberships + unknowns_.sessions) * kinds * band, largest_share * largest_share * most_weight_, set_);
-  for_each_row([&](const Row& row, std::span<const Exit> exits, ExactSums::From from) {
+  for_each_row([&](const Row& row, std::span<const Exit> exits) {
     // At one time for all members: by differences between their times a clock of the communicator could follow each of
     // them.
     double time = 0;
@@ -221,7 +214,7 @@ CommunicatorClocks NormalEquations::communicator_clocks() const {
       while (known && communicators.session[membership] < exit.session) ++membership;
       const std::size_t place = known ? membership : memberships + static_cast<std::size_t>(exit.session);
       const double weight = known ? exit.weight : exit.weight * (1 - exit.weight / row.weight);
-      std::int64_t* const sum = sums.of(from) + (place * kinds + static_cast<std::size_t>(bias_of(row) + 1)) * band;
+      std::int64_t* const sum = sums.own() + (place * kinds + (bias_of(row) + 1)) * band;
       sum[on.knot] += sums.quantise(weight * on.before * on.before);
       sum[on.knot + 1] += sums.quantise(weight * on.behind * on.behind);
       sum[knots + on.knot] += sums.quantise(weight * on.before * on.behind);

@@ -15,14 +15,13 @@
 /// observations: a product is one pass over the own samples and one reduced vector.
 namespace nsys_explain::clock {
 
-/// Real numbers summed over own samples and ties, the same for any number of tool ranks: as integers.
+/// Real numbers summed over the samples of all tool ranks, the same for any number of these: as integers.
 class ExactSums {
  public:
   /// `bound`: not below any |number| added, the same on every tool rank.
   ExactSums(std::size_t size, double bound, const SampleSet& set);
 
-  enum class From : std::uint8_t { own, ties };
-  std::int64_t* of(From from) { return from == From::own ? own_.data() : ties_.data(); }
+  std::int64_t* own() { return own_.data(); }
   std::int64_t quantise(double value) const { return fixed_.quantise(value); }
   double scaled(double value) const { return fixed_.scaled(value); }  ///< see FixedPoint
   /// Collective.
@@ -30,7 +29,7 @@ class ExactSums {
 
  private:
   FixedPoint fixed_;
-  std::vector<std::int64_t> own_, ties_;
+  std::vector<std::int64_t> own_;
 };
 
 /// The gradient of weight * residual, with the common value of every instance eliminated.
@@ -40,7 +39,7 @@ class Gradient {
   Gradient(const SampleSet& set, Unknowns unknowns, double bound);
 
   /// Counts the instance `share` times.
-  void add(const SampleGroup& group, std::span<const Sample> members, double share, ExactSums::From from);
+  void add(const SampleGroup& group, std::span<const Sample> members, double share);
   /// Collective.
   Block total(const Reduction& reduction) const;
 
@@ -85,9 +84,9 @@ class NormalEquations {
     std::vector<Row> rows;
   };
   Rows rows_of(const Samples& samples, Part part) const;
-  int bias_of(const Row& row) const { return set_.classes[row.scale_class].bias; }
+  std::size_t bias_of(const Row& row) const { return set_.classes[row.scale_class].bias; }
 
-  /// Calls visit(row, exits, from) for every row with any weight.
+  /// Calls visit(row, exits) for every row with any weight.
   template <class Visit>
   void for_each_row(const Visit& visit) const;
 
@@ -101,7 +100,7 @@ class NormalEquations {
   std::vector<double> precision_;
   const Reduction& reduction_;
   double most_weight_ = 0;  ///< of any exit
-  Rows own_, ties_;
+  Rows own_;
   CommunicatorClocks like_;  ///< much the same equations, solved without the samples
 };
 

@@ -109,21 +109,19 @@ std::vector<ResidualBin> octaves(const ResidualSummary& summary) {
 }
 
 /// Classes that differ by kernel name only make one row.
-std::vector<ClassResidual> residuals_by_class(const SampleSet& set, const Residuals& residuals, bool unbiased_only) {
+std::vector<ClassResidual> residuals_by_class(const SampleSet& set, const Residuals& residuals) {
   using Key = std::tuple<Operation, bool, std::int64_t>;
   std::map<Key, ResidualSummary> rows;
-  std::map<Key, bool> decides;
   for (std::size_t k = 0; k < set.classes.size(); ++k) {
     const ScaleClass& c = set.classes[k];
-    if (c.fixed || residuals.largest[k] < 0) continue;
+    if (residuals.largest[k] < 0) continue;
     const Key key{c.operation, c.one_host, c.from_bytes};
     rows[key].add(residuals.counts_of(k), residuals.largest[k]);
-    decides[key] = !unbiased_only || c.bias < 0;
   }
   std::vector<ClassResidual> result;
   for (const auto& [key, row] : rows) {
     const auto& [operation, one_host, from_bytes] = key;
-    result.push_back({operation, one_host, from_bytes, decides[key], row.samples, row.quantile(0.5), row.quantile(0.9),
+    result.push_back({operation, one_host, from_bytes, true, row.samples, row.quantile(0.5), row.quantile(0.9),
                       row.largest});
   }
   return result;
@@ -197,11 +195,10 @@ Slack find_slack(const SampleSet& set, const SampleClocks& clocks, Nanoseconds p
 }  // namespace
 
 ClockResidual held_out_residual(Estimator& estimator, SampleSet& set, const Reduction& reduction) {
-  std::vector<std::int64_t> groups(3, 0);  // per half; unbiased
+  std::vector<std::int64_t> groups(2, 0);  // per half
   for (const SampleGroup& group : set.own.groups) {
     if (!group.usable || group.multiplicity == 0) continue;
     ++groups[in_half(group, 1) ? 1 : 0];
-    if (set.classes[group.scale_class].bias < 0) ++groups[2];
   }
   groups = reduction.sum(groups);
   if (groups[0] == 0 || groups[1] == 0) return {};
@@ -218,15 +215,13 @@ ClockResidual held_out_residual(Estimator& estimator, SampleSet& set, const Redu
   residuals.counts = reduction.sum(residuals.counts);
   residuals.largest = reduction.maximum(residuals.largest);
   residuals.unexplained = reduction.sum(residuals.unexplained);
-  const bool unbiased_only = groups[2] > 0;
   ResidualSummary all;
   ClockResidual result;
   for (std::size_t k = 0; k < set.classes.size(); ++k) {
-    if (unbiased_only && set.classes[k].bias >= 0) continue;
     all.add(residuals.counts_of(k), residuals.largest[k]);
     result.unexplained += residuals.unexplained[k];
   }
-  result.by_class = residuals_by_class(set, residuals, unbiased_only);
+  result.by_class = residuals_by_class(set, residuals);
   result.samples = all.samples;
   if (all.samples == 0) return result;
   result.held_out_p50_ns = all.quantile(0.5);

@@ -10,8 +10,7 @@
 namespace nsys_explain::clock {
 
 /// Collective: fits the clocks to one half of the instances, looks at the other half, and the other way round.
-/// Counts the unbiased operations where there are any, because biased exits say little about the clocks. Leaves the
-/// estimator as it was.
+/// Leaves the estimator as it was.
 ClockResidual held_out_residual(Estimator& estimator, SampleSet& set, const Reduction& reduction);
 
 /// The clocks of samples: offsets to level-zero time, in path order.

@@ -241,14 +241,14 @@ void assign_bias_columns(SampleSet& set) {
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return set.classes[a].least_ns < set.classes[b].least_ns; });
   for (std::size_t i = 0; i < order.size(); ++i)
-    set.classes[order[i]].bias = static_cast<int>(std::min(i, most_columns - 1));
+    set.classes[order[i]].bias = std::min(i, most_columns - 1);
   set.biases = std::min(order.size(), most_columns);
   update_biases(set);
 }
 
 using SessionSet = std::vector<std::int32_t>;  ///< ascending
 
-/// Sets of sessions of the communicators and of the host clocks; equal ones are one.
+/// Sets of sessions of the communicators; equal ones are one.
 void join_communicators(SampleSet& set, std::span<const std::int32_t> number, const Observations& observations) {
   std::vector<SessionSet> sets;
   for (const std::vector<std::int32_t>& sessions : observations.communicators) {
@@ -256,11 +256,6 @@ void join_communicators(SampleSet& set, std::span<const std::int32_t> number, co
     for (const std::int32_t session : sessions) members.push_back(number[session]);
     std::sort(members.begin(), members.end());
     members.erase(std::unique(members.begin(), members.end()), members.end());
-  }
-  const std::size_t of_observations = sets.size();
-  for (const SampleGroup& tie : set.ties.groups) {
-    SessionSet& members = sets.emplace_back();
-    for (const Sample& sample : set.ties.of(tie)) members.push_back(sample.session);
   }
   std::map<SessionSet, std::int32_t> index;  // in their order, which no numbering of sessions or communicators changes
   for (const SessionSet& members : sets) {
@@ -273,39 +268,9 @@ void join_communicators(SampleSet& set, std::span<const std::int32_t> number, co
   }
   const auto place_of = [&](std::size_t i) { return sets[i].size() > 1 ? index.at(sets[i]) : -1; };
   std::vector<std::int32_t> place;
-  for (std::size_t i = 0; i < of_observations; ++i) place.push_back(place_of(i));
+  for (std::size_t i = 0; i < sets.size(); ++i) place.push_back(place_of(i));
   for (SampleGroup& group : set.own.groups) {
     if (group.communicator >= 0) group.communicator = place[static_cast<std::size_t>(group.communicator)];
-  }
-  for (std::size_t g = 0; g < set.ties.groups.size(); ++g) {
-    set.ties.groups[g].communicator = place_of(of_observations + g);
-  }
-}
-
-/// Two groups per shared host clock, for the beginning and the end of the run: they tie offset and drift.
-void add_ties(SampleSet& set, std::span<const std::int32_t> number, const LevelZero& level) {
-  std::map<std::int32_t, std::vector<std::int32_t>> sessions_of_unit;
-  for (std::size_t s = 0; s < number.size(); ++s) sessions_of_unit[level.units[s]].push_back(number[s]);
-  ScaleClass tie;
-  tie.prior_ns = tie.scale_ns = static_cast<double>(host_clock_uncertainty_ns);
-  tie.fixed = true;
-  set.classes.push_back(tie);
-  for (auto& [unit, sessions] : sessions_of_unit) {
-    if (sessions.size() < 2) continue;
-    std::sort(sessions.begin(), sessions.end());
-    for (const std::uint64_t end : {0U, 1U}) {
-      SampleGroup group;
-      group.first = set.ties.samples.size();
-      group.count = static_cast<std::int32_t>(sessions.size());
-      group.scale_class = static_cast<std::int32_t>(set.classes.size()) - 1;
-      group.hash = splitmix(2 * static_cast<std::uint64_t>(unit) + end);
-      set.ties.groups.push_back(group);
-      for (const std::int32_t session : sessions) {
-        Sample sample;
-        sample.session = session;
-        set.ties.samples.push_back(sample);
-      }
-    }
   }
 }
 
@@ -426,7 +391,7 @@ void update_biases(SampleSet& set) {
           set.scales_are_known ? lasting * scale_class.scale_ns : largest * scale_class.least_ns;
       const double deviation_ns = std::hypot(of_scale_ns, of_last * scale_class.least_ns,
                                              shares.always * scale_class.least_ns);
-      double& bias_ns = set.bias_ns[s * set.biases + static_cast<std::size_t>(scale_class.bias)];
+      double& bias_ns = set.bias_ns[s * set.biases + scale_class.bias];
       bias_ns = std::max(bias_ns, deviation_ns);
     }
   }
@@ -434,11 +399,9 @@ void update_biases(SampleSet& set) {
 
 void relate_sessions(SampleSet& set, const Reduction& reduction) {
   const auto synchronises = [&](const SampleGroup& group) {
-    const ScaleClass& scale_class = set.classes[group.scale_class];
-    return scale_class.fixed || operation_noise(scale_class.operation)->synchronises;
+    return operation_noise(set.classes[group.scale_class].operation)->synchronises;
   };
   Components components(set.sessions);
-  components.join(set.ties, synchronises);
   components.join(set.own, synchronises);
   set.bridged = components.agree(reduction);
   for (SampleGroup& group : set.own.groups) {
@@ -462,7 +425,7 @@ void relate_sessions(SampleSet& set, const Reduction& reduction) {
 bool find_loose_classes(SampleSet& set) {
   bool found = false;
   for (ScaleClass& scale_class : set.classes) {
-    if (scale_class.fixed || scale_class.is_loose || operation_noise(scale_class.operation)->synchronises) continue;
+    if (scale_class.is_loose || operation_noise(scale_class.operation)->synchronises) continue;
     scale_class.is_loose = scale_class.scale_ns > scale_class.least_ns;
     found = found || scale_class.is_loose;
   }
@@ -470,7 +433,7 @@ bool find_loose_classes(SampleSet& set) {
 }
 
 SampleSet make_samples(std::span<const Session> sessions, std::span<const std::int32_t> number, const LevelZero& level,
-                       const Observations& observations, const Reduction& reduction, bool host_ties) {
+                       const Observations& observations, const Reduction& reduction) {
   SampleSet set;
   set.sessions = sessions.size();
   set.own = own_samples(sessions, number, level, observations);
@@ -478,7 +441,6 @@ SampleSet make_samples(std::span<const Session> sessions, std::span<const std::i
   measure_least_durations(set, reduction);
   assign_bias_columns(set);
   choose_part(set, reduction);
-  if (host_ties) add_ties(set, number, level);
   join_communicators(set, number, observations);
 
   relate_sessions(set, reduction);

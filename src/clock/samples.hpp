@@ -31,9 +31,8 @@ struct ScaleClass {
   double scale_ns = 0;
   std::int64_t instances = 0;
   double least_ns = 0;  ///< median of how long an instance takes the member that it takes least: its last one
-  int bias = -1;        ///< column of the members' biases; -1: none
+  std::size_t bias = 0;  ///< column of the members' biases
   double variance = 1;  ///< of the weighted noise, relative to what the weights say (see estimator.cpp)
-  bool fixed = false;   ///< a tie by host clocks: its scale is not estimated
   bool is_loose = false;  ///< members do not end together, so that it relates nothing
 };
 
@@ -100,13 +99,12 @@ struct Communicators {
 struct SampleSet {
   std::size_t sessions = 0;
   Samples own;   ///< of this tool rank
-  Samples ties;  ///< two groups per host clock shared by several sessions; the same on every tool rank
   std::vector<ScaleClass> classes;
-  Communicators communicators;     ///< also the host clocks shared by several sessions; the same on every tool rank
+  Communicators communicators;     ///< the same on every tool rank
   std::int64_t total_samples = 0;  ///< of all tool ranks
   bool thinned = false;            ///< some instances are not chosen
-  std::vector<std::int32_t> component;  ///< smallest session reachable by usable groups and ties
-  std::vector<std::int32_t> bridged;    ///< the same by synchronising operations and ties only
+  std::vector<std::int32_t> component;  ///< smallest session reachable by usable groups
+  std::vector<std::int32_t> bridged;    ///< the same by synchronising operations only
   std::vector<std::int64_t> observed;   ///< usable samples per session, all tool ranks
   std::size_t biases = 0;               ///< columns of biases
   /// Biases are as the scales say. Until then they may be large, so that scales tell what varies from instance to
@@ -128,6 +126,6 @@ void update_biases(SampleSet& set);
 
 /// Instances of one session only relate nothing and are left out. `number[i]` is the path-order number of session i.
 SampleSet make_samples(std::span<const Session> sessions, std::span<const std::int32_t> number, const LevelZero& level,
-                       const Observations& observations, const Reduction& reduction, bool host_ties);
+                       const Observations& observations, const Reduction& reduction);
 
 }  // namespace nsys_explain::clock
