@@ -248,7 +248,7 @@ class ArrivalComparison {
 
   void add(std::size_t p, std::size_t arrival) {
     const ActivityPiece& here = graph_.piece(p);
-    gpu_ns_[arrival] += here.gpu_ns;
+    gpu_ns_[arrival] += Nanoseconds{here.gpu_ns} - here.contention_ns;
     copy_ns_[arrival] += here.copy_ns;
     host_ns_[arrival] += Nanoseconds{here.host_ns} + here.after_ns;
     if (here.kind != PieceKind::collective) return;

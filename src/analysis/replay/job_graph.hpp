@@ -46,6 +46,11 @@ struct JobGraph {
 
   std::size_t pieces() const { return rank_of.size(); }
   const ActivityPiece& piece(std::size_t p) const { return ranks[rank_of[p]].pieces[p - first_piece[rank_of[p]]]; }
+  /// What a piece waits for, by number in the job; -1: nothing. `w`: of ActivityPiece::waits.
+  std::int32_t waited_for(std::size_t p, std::size_t w) const {
+    const PieceWait& wait = piece(p).waits[w];
+    return wait.is_one() ? static_cast<std::int32_t>(first_piece[rank_of[p]]) + wait.piece : -1;
+  }
   /// Of a collective's piece.
   const ReplayArrival& arrival_of(std::size_t p) const {
     return ranks[rank_of[p]].arrivals[static_cast<std::size_t>(piece(p).arrival)];
@@ -71,9 +76,7 @@ struct JobGraph {
   std::vector<std::size_t> first_piece;  ///< of each rank; one entry more
   // By piece.
   std::vector<std::uint32_t> rank_of;
-  std::vector<std::int32_t> compute_before;    ///< piece; -1: none
-  std::vector<std::int32_t> host_wait_before;  ///< likewise
-  std::vector<std::int32_t> waits_for;         ///< likewise
+  std::vector<std::int32_t> host_wait_before;  ///< piece; -1: none
   std::vector<std::uint32_t> instance_of;      ///< number of a collective's; one that was not matched has its own
   // By instance.
   std::vector<std::size_t> first_member;  ///< one entry more

@@ -11,13 +11,14 @@ using Member = JobGraph::Member;
 struct Replay::Shifts {
   const Scenario& scenario;
   std::vector<Nanoseconds> enter_ns, end_ns;  ///< by piece
+  std::vector<Nanoseconds> longer_ns;         ///< by piece, for contention; empty: nowhere
   std::vector<Nanoseconds> instance_ns;       ///< once all members have entered; no_time: not yet
   std::vector<bool> mended;                   ///< by rank
   std::vector<bool> mended_transfers;         ///< by instance
 };
 
 Replay::Replay(const JobGraph& graph, std::size_t steps, const RunAll& run_all)
-    : graph_(graph), steps_(steps), excess_(find_excess(graph, run_all)) {
+    : graph_(graph), steps_(steps), excess_(find_excess(graph, run_all)), contended_(graph) {
   run_all({[&] { order_ = graph_.events_by_time(); }, [&] { transfers_ = find_transfer_excess(graph_); }});
 }
 
@@ -30,10 +31,9 @@ std::vector<ReplayedTime> Replay::run(std::span<const Scenario> scenarios, const
 }
 
 Replay::Shifts Replay::shifts_of(const Scenario& scenario) const {
-  Shifts shifts{scenario, {}, {}, {}, {}, {}};
+  Shifts shifts{scenario, {}, {}, {}, {}, {}, {}};
   shifts.enter_ns.assign(graph_.pieces(), 0);
   shifts.end_ns.assign(graph_.pieces(), 0);
-  shifts.instance_ns.assign(graph_.instances(), no_time);
   shifts.mended.assign(graph_.ranks.size(), false);
   for (const std::size_t rank : scenario.ranks) shifts.mended[rank] = true;
   std::vector<bool> has_mended_link = shifts.mended;
@@ -53,11 +53,12 @@ Nanoseconds Replay::shorter_work(std::size_t p, const Shifts& shifts) const {
   if (!scenario.gpu_factors.empty())
     shorter_ns += static_cast<Nanoseconds>((1 - scenario.gpu_factors[r]) * static_cast<double>(here.gpu_ns));
   if (!scenario.has_launch_gaps) {
-    const std::int32_t before = graph_.compute_before[p];
+    const std::int32_t before = graph_.waited_for(p, 0);
     const Nanoseconds start_ns =
         before < 0 ? here.start_ns : std::max(here.start_ns, graph_.piece(static_cast<std::size_t>(before)).end_ns);
     shorter_ns += std::max<Nanoseconds>(0, here.end_ns - start_ns - here.gpu_ns - here.copy_ns);
   }
+  if (!shifts.longer_ns.empty()) shorter_ns -= shifts.longer_ns[p];
   return shorter_ns;
 }
 
@@ -72,9 +73,11 @@ void Replay::start(std::size_t p, Shifts& shifts) const {
     const Nanoseconds time_ns = shift_ns - slack_ns;
     latest_ns = latest_ns == no_time ? time_ns : std::max(latest_ns, time_ns);
   };
-  const auto waits_for = [&](std::int32_t before, std::uint32_t slack_ns) {
-    if (before < 0 || slack_ns == no_bound) return;
+  const auto waits_for = [&](std::size_t w) {
+    const std::int32_t before = graph_.waited_for(p, w);
+    if (before < 0) return;
     const auto q = static_cast<std::size_t>(before);
+    const std::uint32_t slack_ns = here.waits[w].slack_ns;
     // Without launch gaps it begins at once, whatever the lag was.
     const Nanoseconds gap_ns = here.start_ns - graph_.piece(q).end_ns;
     waits(shifts.end_ns[q], shifts.scenario.has_launch_gaps ? slack_ns : std::max<Nanoseconds>(slack_ns, gap_ns));
@@ -82,9 +85,9 @@ void Replay::start(std::size_t p, Shifts& shifts) const {
   if (graph_.resumes[p] >= 0) {  // what it did before matters by way of the collective alone
     waits(shift_of_instance(static_cast<std::uint32_t>(graph_.resumes[p]), shifts), 0);
   } else {
-    waits_for(graph_.compute_before[p], here.after_compute_ns);
+    waits_for(0);
   }
-  waits_for(graph_.waits_for[p], here.after_other_ns);
+  for (std::size_t w = 1; w < here.waits.size(); ++w) waits_for(w);
   if ((shifts.scenario.has_launch_gaps || latest_ns == no_time) && here.after_host_ns != no_bound)
     waits(host_ns, here.after_host_ns);
   if (latest_ns == no_time) latest_ns = 0;
@@ -152,7 +155,18 @@ void Replay::leave(std::size_t p, Shifts& shifts) const {
 }
 
 ReplayedTime Replay::run(const Scenario& scenario) const {
+  constexpr int passes = 3;  // each changes by a part of what the one before did: time is lost for a part of it
   Shifts shifts = shifts_of(scenario);
+  ReplayedTime replayed = run_once(shifts);
+  for (int pass = 1; pass < passes && contended_.is_any(); ++pass) {
+    shifts.longer_ns = contended_.longer_ns(shifts.enter_ns, shifts.end_ns);
+    replayed = run_once(shifts);
+  }
+  return replayed;
+}
+
+ReplayedTime Replay::run_once(Shifts& shifts) const {
+  shifts.instance_ns.assign(graph_.instances(), no_time);
   ReplayedTime replayed;
   replayed.end_ns = graph_.start_ns;
   replayed.step_ends_ns.assign(steps_, no_time);

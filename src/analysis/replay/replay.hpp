@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "analysis/replay/contended_work.hpp"
 #include "analysis/replay/excess.hpp"
 #include "analysis/replay/job_graph.hpp"
 #include "analysis/replay/run_all.hpp"
@@ -58,6 +59,7 @@ class Replay {
   struct Shifts;  ///< how much later everything is
 
   Shifts shifts_of(const Scenario& scenario) const;
+  ReplayedTime run_once(Shifts& shifts) const;
   void start(std::size_t p, Shifts& shifts) const;
   void leave(std::size_t p, Shifts& shifts) const;
   /// How much later the last of those is there that enter before `exit_ns`; no_time where nobody does.
@@ -71,6 +73,7 @@ class Replay {
   std::size_t steps_;
   std::vector<PieceExcess> excess_;
   TransferExcesses transfers_;
+  ContendedWork contended_;
   std::vector<std::uint32_t> order_;  ///< of events: twice the piece, and one more where a collective leaves
 };
 

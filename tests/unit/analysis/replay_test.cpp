@@ -61,11 +61,11 @@ TEST(ActivityGraph, SlackIsHowMuchLaterWhatIsWaitedForCouldHaveBeen) {
   EXPECT_EQ(gemm.after_host_ns, 0U);
   EXPECT_EQ(gemm.gpu_ns, 500U * us);
   EXPECT_EQ(reduce.kind, PieceKind::collective);
-  EXPECT_EQ(reduce.after_compute_ns, 0U);
+  EXPECT_EQ(reduce.waits[0].slack_ns, 0U);
   EXPECT_EQ(reduce.after_host_ns, 520U * us - 12'010U);  // its launch returned at 12.01 us
-  EXPECT_EQ(adam.waits_for, 1);
-  EXPECT_EQ(adam.after_other_ns, 0U);
-  EXPECT_EQ(adam.after_compute_ns, 80U * us);
+  EXPECT_EQ(adam.waits[1].piece, 1);
+  EXPECT_EQ(adam.waits[1].slack_ns, 0U);
+  EXPECT_EQ(adam.waits[0].slack_ns, 80U * us);
   EXPECT_EQ(adam.arrival, 1);  // behind the last
 }
 
@@ -77,7 +77,7 @@ TEST(ActivityGraph, AHostThatWaitsForTheGpuGoesOnFromThere) {
   const std::vector<ActivityPiece> pieces = fold_activity(fixture.events(), {});
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[1].kind, PieceKind::host_wait);
-  EXPECT_EQ(pieces[1].waits_for, 0);
+  EXPECT_EQ(pieces[1].waits[1].piece, 0);
   EXPECT_EQ(pieces[1].after_host_ns, 270U * us);  // 300 - 30
   EXPECT_EQ(pieces[1].after_ns, 10U * us);
   EXPECT_EQ(pieces[2].host_ns, 90U * us);  // 400 - 310
@@ -95,8 +95,8 @@ TEST(ActivityGraph, AKernelWhoseCallWasLostComesAfterWhatHadStarted) {
   const std::vector<ActivityPiece> pieces = fold_activity(rank.events(), arrivals);
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[0].gpu_ns, 380U * us);  // with the one that was lost
-  EXPECT_EQ(pieces[1].after_compute_ns, 0U);
-  EXPECT_EQ(pieces[2].waits_for, 1);
+  EXPECT_EQ(pieces[1].waits[0].slack_ns, 0U);
+  EXPECT_EQ(pieces[2].waits[1].piece, 1);
 }
 
 TEST(Replay, NothingChangedIsWhatWasMeasured) {
