@@ -56,6 +56,19 @@ void JobGraph::join_members() {
   first_member.push_back(members.size());
 }
 
+std::optional<double> JobGraph::inferred_share() const {
+  std::int64_t edges = 0, inferred = 0;
+  for (std::size_t p = 0; p < pieces(); ++p) {
+    const ActivityPiece& here = piece(p);
+    const bool waits = std::any_of(here.waits.begin() + 1, here.waits.end(), [](const auto& w) { return w.is_one(); });
+    if (!waits && !here.inferred) continue;
+    ++edges;
+    inferred += here.inferred ? 1 : 0;
+  }
+  if (edges == 0) return std::nullopt;
+  return static_cast<double>(inferred) / static_cast<double>(edges);
+}
+
 std::vector<std::uint32_t> JobGraph::events_by_time() const {
   std::vector<std::uint32_t> order;
   for (std::uint32_t p = 0; p < pieces(); ++p) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -65,6 +66,8 @@ struct JobGraph {
                                                [](const auto& a, const auto& b) { return a.instance < b.instance; });
     return {first, end};
   }
+  /// Of the pieces that wait for more than their launch and the compute before: those whose waits times tell.
+  std::optional<double> inferred_share() const;
   std::size_t instances() const { return first_member.size() - 1; }
   /// Twice the piece: it starts; one more: a collective leaves. By time, so that nothing depends on what is later by;
   /// leaving comes before what starts at the same time.

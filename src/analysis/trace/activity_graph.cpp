@@ -11,6 +11,7 @@
 #include "analysis/trace/contention.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/host_activity.hpp"
+#include "analysis/trace/predecessors.hpp"
 #include "analysis/trace/program.hpp"
 
 namespace nsys_explain::analysis {
@@ -22,10 +23,6 @@ constexpr Nanoseconds pause_ns = 20'000;
 /// Launches that a queue of the driver holds are 1,024: who is that far ahead waits for the GPU in a launch, too.
 constexpr std::size_t queue_is_full = 512;
 
-std::uint32_t saturated_slack(Nanoseconds time_ns) {
-  return static_cast<std::uint32_t>(std::clamp<Nanoseconds>(time_ns, 0, no_bound - 1));
-}
-
 std::uint32_t sum_of_slacks(std::uint32_t a, std::uint32_t b) {
   return a == no_bound || b == no_bound ? no_bound : saturated_slack(Nanoseconds{a} + b);
 }
@@ -33,56 +30,6 @@ std::uint32_t sum_of_slacks(std::uint32_t a, std::uint32_t b) {
 /// A start that follows what is known to come before it by more waited for something else: half of the launches on an
 /// idle stream take up to 26 us.
 constexpr Nanoseconds unexplained_ns = 50'000;
-
-/// What something may have waited for.
-class Predecessors {
- public:
-  /// `piece`: -1 the host. One that was not over by `start_ns` is none.
-  Predecessors(Nanoseconds start_ns, Nanoseconds host_ns) : start_ns_(start_ns) {
-    if (host_ns != no_time && host_ns <= start_ns) host_ns_ = latest_ns_ = host_ns;
-  }
-
-  void add_compute(std::int32_t piece, Nanoseconds end_ns) {
-    if (end_ns == no_time || end_ns > start_ns_) return;
-    compute_ = {piece, end_ns};
-    latest_ns_ = std::max(latest_ns_, end_ns);
-  }
-  void add_other(std::int32_t piece, Nanoseconds end_ns) {
-    if (piece < 0 || end_ns > start_ns_) return;
-    others_.push_back({piece, end_ns});
-    latest_ns_ = std::max(latest_ns_, end_ns);
-  }
-
-  bool has_others() const { return !others_.empty(); }
-  Nanoseconds latest_ns() const { return latest_ns_; }  ///< no_time: of none
-  std::uint32_t host_slack() const { return slack_of(host_ns_); }
-  std::uint32_t compute_slack() const { return slack_of(compute_.end_ns); }
-
-  /// Of many others those that were over last.
-  std::array<PieceWait, 3> waits() {
-    std::sort(others_.begin(), others_.end(), [](const Ended& a, const Ended& b) {
-      return a.end_ns != b.end_ns ? a.end_ns > b.end_ns : a.piece < b.piece;
-    });
-    std::array<PieceWait, 3> waits{};
-    waits[0] = {compute_.piece, compute_slack()};
-    for (std::size_t w = 1; w < waits.size() && w <= others_.size(); ++w)
-      waits[w] = {others_[w - 1].piece, slack_of(others_[w - 1].end_ns)};
-    return waits;
-  }
-
- private:
-  struct Ended {
-    std::int32_t piece = -1;
-    Nanoseconds end_ns = no_time;
-  };
-  std::uint32_t slack_of(Nanoseconds time_ns) const {
-    return time_ns == no_time ? no_bound : saturated_slack(latest_ns_ - time_ns);
-  }
-
-  Nanoseconds start_ns_, host_ns_ = no_time, latest_ns_ = no_time;
-  Ended compute_;
-  std::vector<Ended> others_;
-};
 
 /// Goes through the program and folds it.
 class ActivityFolder {
@@ -96,7 +43,7 @@ class ActivityFolder {
         is_known_(arrivals.size()) {}
 
   std::vector<ActivityPiece> fold() {
-    if (!program_.activities.empty()) host_ns_ = first_host_event();
+    if (!program_.activities.empty()) host_ns_ = first_host_event(events_, program_);
     auto event = program_.events.begin();
     const auto events_until = [&](Nanoseconds time_ns) {
       for (; event != program_.events.end() && event->time_ns < time_ns; ++event) take(*event);
@@ -123,12 +70,12 @@ class ActivityFolder {
   struct Lane {
     std::optional<ActivityPiece> open;
     std::uint32_t open_activities = 0;
-    std::size_t opened = 0;                   ///< when, in the order of launches
-    std::uint32_t stream_id = no_stream;      ///< of its latest compute
-    Nanoseconds end_ns = no_time;             ///< of its compute so far
-    std::int32_t latest = -1;                 ///< its latest piece
-    std::int32_t latest_compute = -1;         ///< likewise
-    std::vector<std::int32_t> pending;        ///< pieces of others that its next piece waits for
+    std::size_t opened = 0;                            ///< when, in the order of launches
+    std::uint32_t stream_id = no_stream;               ///< of its latest compute
+    Nanoseconds end_ns = no_time;                      ///< of its compute so far
+    std::int32_t latest = -1;                          ///< its latest piece
+    std::int32_t latest_compute = -1;                  ///< likewise
+    std::vector<std::int32_t> pending;                 ///< pieces of others that its next piece waits for
     std::map<std::uint32_t, std::int32_t> waited_for;  ///< latest piece, by the lane that it is on
   };
 
@@ -138,27 +85,6 @@ class ActivityFolder {
   }
   std::uint32_t lane_number(const GpuActivity& activity) {
     return program_.has_records ? program_.stream_of(events_.device, activity) : 0;
-  }
-
-  /// When the thread that launched, or waited, first is heard of first.
-  Nanoseconds first_host_event() const {
-    Nanoseconds earliest_ns = program_.activities.front().launch_ns;
-    std::uint32_t first = program_.activities.front().call;
-    if (!program_.events.empty() && program_.events.front().time_ns < earliest_ns) {
-      earliest_ns = program_.events.front().time_ns;
-      first = program_.events.front().call;
-    }
-    if (first == LaunchIndex::no_call) return earliest_ns;
-    const std::uint32_t thread = events_.process.api_calls[first].thread_id;
-    for (const ApiCall& call : events_.process.api_calls) {
-      if (call.start_ns >= earliest_ns) break;
-      if (call.thread_id == thread) earliest_ns = call.start_ns;
-    }
-    for (const NvtxRange& range : events_.process.nvtx_ranges) {
-      if (range.start_ns >= earliest_ns) break;
-      if (range.thread_id == thread) earliest_ns = range.start_ns;
-    }
-    return earliest_ns;
   }
 
   /// When the host had launched an activity, as far as the activity waited for it; no_time: not known.

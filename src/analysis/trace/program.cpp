@@ -155,6 +155,26 @@ std::uint32_t Program::stream_of(const DeviceTrace& device, const GpuActivity& a
   return streams.number_of(has_context ? activity.context_id : of_device, activity.stream_id);
 }
 
+Nanoseconds first_host_event(const RankEvents& events, const Program& program) {
+  Nanoseconds earliest_ns = program.activities.front().launch_ns;
+  std::uint32_t first = program.activities.front().call;
+  if (!program.events.empty() && program.events.front().time_ns < earliest_ns) {
+    earliest_ns = program.events.front().time_ns;
+    first = program.events.front().call;
+  }
+  if (first == LaunchIndex::no_call) return earliest_ns;
+  const std::uint32_t thread = events.process.api_calls[first].thread_id;
+  for (const ApiCall& call : events.process.api_calls) {
+    if (call.start_ns >= earliest_ns) break;
+    if (call.thread_id == thread) earliest_ns = call.start_ns;
+  }
+  for (const NvtxRange& range : events.process.nvtx_ranges) {
+    if (range.start_ns >= earliest_ns) break;
+    if (range.thread_id == thread) earliest_ns = range.start_ns;
+  }
+  return earliest_ns;
+}
+
 Program program_of(const RankEvents& events) {
   Program program;
   const std::set<std::uint32_t> threads = add_activities(events, program);
@@ -174,10 +194,9 @@ Program program_of(const RankEvents& events) {
     if (program.has_records) std::tie(wait.stream, wait.record) = recorded.of_call(here);
     program.events.push_back(wait);
   }
-  std::stable_sort(program.events.begin(), program.events.end(),
-                   [](const HostEvent& a, const HostEvent& b) {
-                     return std::tie(a.time_ns, a.call) < std::tie(b.time_ns, b.call);
-                   });
+  std::stable_sort(program.events.begin(), program.events.end(), [](const HostEvent& a, const HostEvent& b) {
+    return std::tie(a.time_ns, a.call) < std::tie(b.time_ns, b.call);
+  });
   return program;
 }
 

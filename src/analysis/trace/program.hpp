@@ -63,4 +63,7 @@ struct Program {
 
 Program program_of(const RankEvents& events);
 
+/// When the thread that launched, or waited, first is heard of first. The program has activities.
+Nanoseconds first_host_event(const RankEvents& events, const Program& program);
+
 }  // namespace nsys_explain::analysis

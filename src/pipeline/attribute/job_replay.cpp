@@ -59,6 +59,16 @@ JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySet
   graph_.emplace(gathered_.graph(setting.job.numbers.size()));
   replay_.emplace(*graph_, setting.steps.start_ns.size(), run_all_);
   measured_ = replay_->measured();
+  error_ = analysis::measure_error(analysis::step_durations(measured_, graph_->start_ns),
+                                   analysis::step_durations(replay_->predict_next_steps(run_all_), graph_->start_ns));
+}
+
+analysis::Saving JobReplay::saving(const analysis::ReplayedTime& unmended,
+                                   const analysis::ReplayedTime& replayed) const {
+  const Nanoseconds start_ns = graph_->start_ns;
+  return analysis::measure_saving(analysis::step_durations(unmended, start_ns),
+                                  analysis::step_durations(replayed, start_ns), unmended.end_ns - replayed.end_ns,
+                                  measured_.end_ns - start_ns, error_.median);
 }
 
 std::optional<double> JobReplay::saved_share(std::span<const std::size_t> ranks) const {
@@ -67,9 +77,8 @@ std::optional<double> JobReplay::saved_share(std::span<const std::size_t> ranks)
   if (is_here() && measured_.end_ns > graph_->start_ns) {
     analysis::Scenario scenario;
     scenario.ranks.assign(ranks.begin(), ranks.end());
-    const Nanoseconds saved_ns = measured_.end_ns - replay_->run(scenario).end_ns;
-    saved_ppb[0] = static_cast<std::int64_t>(1e9 * static_cast<double>(saved_ns) /
-                                             static_cast<double>(measured_.end_ns - graph_->start_ns));
+    const analysis::Saving saved = saving(measured_, replay_->run(scenario));
+    saved_ppb[0] = saved.share < saved.twin_differs ? 0 : static_cast<std::int64_t>(1e9 * saved.share);
   }
   saved_ppb = communicator_.broadcast(std::span<const std::int64_t>(saved_ppb));
   if (saved_ppb[0] == not_told) return std::nullopt;

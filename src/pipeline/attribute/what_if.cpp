@@ -18,33 +18,13 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-/// From the latest exit of one step to that of the next; steps that hold none are left out.
-std::vector<double> step_durations(const analysis::ReplayedTime& replayed, Nanoseconds start_ns) {
-  std::vector<double> durations;
-  Nanoseconds before_ns = start_ns;
-  for (const Nanoseconds end_ns : replayed.step_ends_ns) {
-    if (end_ns == no_time) continue;
-    durations.push_back(static_cast<double>(end_ns - before_ns));
-    before_ns = end_ns;
-  }
-  return durations;
-}
-
-/// `unmended`: the job that the replay is compared with.
-void compare_replays(const analysis::ReplayedTime& measured, const analysis::ReplayedTime& unmended,
-                     const analysis::ReplayedTime& replayed, Nanoseconds start_ns, WhatIf& what_if) {
-  if (measured.end_ns <= start_ns) return;
-  const std::vector<double> before = step_durations(unmended, start_ns), after = step_durations(replayed, start_ns);
-  const analysis::Saving saving =
-      analysis::measure_saving(before, after, unmended.end_ns - replayed.end_ns, measured.end_ns - start_ns);
+void set_saving(const analysis::Saving& saving, WhatIf& what_if) {
   what_if.saved_share = saving.share;
   what_if.low_share = saving.low;
   what_if.high_share = saving.high;
   what_if.once_ns = saving.once_ns;
-  if (before.empty()) return;
-  const auto steps = static_cast<std::int64_t>(before.size());
-  what_if.step_ns_before = (unmended.end_ns - start_ns) / steps;
-  what_if.step_ns_after = (replayed.end_ns - start_ns) / steps;
+  what_if.step_ns_before = saving.step_ns_before;
+  what_if.step_ns_after = saving.step_ns_after;
 }
 
 /// What to replay, and of whom it tells.
@@ -125,17 +105,21 @@ std::vector<PlannedScenario> scenarios_of_all(const analysis::JobGraph& graph, c
   return scenarios;
 }
 
-void measure_step_time(const analysis::JobGraph& graph, const analysis::ReplayedTime& measured, StepTime& time) {
+void measure_step_time(const JobReplay& job, StepTime& time) {
   std::vector<std::int64_t> durations;
-  for (const double duration : step_durations(measured, graph.start_ns)) durations.push_back(std::llround(duration));
+  for (const double duration : analysis::step_durations(job.measured(), job.graph().start_ns))
+    durations.push_back(std::llround(duration));
   std::sort(durations.begin(), durations.end());
   time.steps = std::ssize(durations);
   if (!durations.empty()) {
     time.median_ns = std::llround(analysis::percentile(durations, 0.5));
     time.p95_ns = std::llround(analysis::percentile(durations, 0.95));
   }
-  const auto elapsed_ns = static_cast<double>(graph.end_ns - graph.start_ns);
-  if (elapsed_ns > 0) time.replay_error = static_cast<double>(measured.end_ns - graph.end_ns) / elapsed_ns;
+  if (job.error().steps > 0) {
+    time.replay_error = job.error().median;
+    time.replay_error_p90 = job.error().most;
+  }
+  time.inferred_edges = job.graph().inferred_share();
 }
 
 CriticalPath critical_path_of(const analysis::JobGraph& graph, const analysis::ReplayedTime& measured,
@@ -192,11 +176,11 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     WhatIf& what_if = scenarios[i].what_if;
     const analysis::ReplayedTime& unmended = what_if.after.empty() ? job.measured() : replayed[next_unmended++];
-    compare_replays(job.measured(), unmended, replayed[i], job.graph().start_ns, what_if);
+    set_saving(job.saving(unmended, replayed[i]), what_if);
     report.what_if.push_back(std::move(what_if));
   }
   report.slowdown = measure_slowdown(job, setting);
-  measure_step_time(job.graph(), job.measured(), report.step_time);
+  measure_step_time(job, report.step_time);
 }
 
 }  // namespace nsys_explain::pipeline
