@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <numbers>
 #include <numeric>
 #include <utility>
@@ -34,32 +33,12 @@ double median_of(std::vector<double> values) {
   return values.empty() ? 0 : lower_median(values);
 }
 
-/// Up to which length a step is usual.
+/// Up to which length a step is usual: 3 median absolute deviations, and 20%, above the median.
 double longest_usual(std::span<const double> lengths_ns) {
   const double median_ns = median_of({lengths_ns.begin(), lengths_ns.end()});
   std::vector<double> deviations_ns;
   for (const double length_ns : lengths_ns) deviations_ns.push_back(std::abs(length_ns - median_ns));
   return median_ns + std::max(3 * median_of(std::move(deviations_ns)), 0.2 * median_ns);
-}
-
-/// Mean lengths of the steps, and each step's part in what is saved.
-struct StepsSaved {
-  double before_ns = 0, after_ns = 0;
-  std::vector<double> saved_ns, left_ns;
-};
-
-StepsSaved saved_by_steps(std::span<const double> before_ns, std::span<const double> after_ns, double longest_ns) {
-  StepsSaved steps;
-  for (std::size_t s = 0; s < before_ns.size(); ++s) {
-    if (after_ns[s] > longest_ns) continue;
-    steps.before_ns += before_ns[s];
-    steps.after_ns += after_ns[s];
-    steps.saved_ns.push_back(before_ns[s] - after_ns[s]);
-    steps.left_ns.push_back(after_ns[s]);
-  }
-  steps.before_ns /= static_cast<double>(steps.saved_ns.size());
-  steps.after_ns /= static_cast<double>(steps.saved_ns.size());
-  return steps;
 }
 
 }  // namespace
@@ -94,22 +73,22 @@ Saving measure_saving(std::span<const double> before_ns, std::span<const double>
                       Nanoseconds elapsed_ns, double error) {
   if (elapsed_ns <= 0) return {};
   Saving saving;
-  saving.share = as_share(static_cast<double>(saved_ns) / static_cast<double>(elapsed_ns));
+  const double share = static_cast<double>(saved_ns) / static_cast<double>(elapsed_ns);
+  saving.share = as_share(share);
   if (before_ns.empty()) return saving;
-  const StepsSaved all = saved_by_steps(before_ns, after_ns, std::numeric_limits<double>::max());
-  const bool is_once = happened_once(all.saved_ns) && saved_ns > 0;
-  const StepsSaved steps = is_once ? all : saved_by_steps(before_ns, after_ns, longest_usual(after_ns));
-  saving.step_ns_before = std::llround(steps.before_ns);
-  saving.step_ns_after = std::llround(steps.after_ns);
-  if (is_once) {
+  const double step_ns = static_cast<double>(elapsed_ns) / static_cast<double>(before_ns.size());
+  const double longest_ns = longest_usual(after_ns);
+  std::vector<double> saved, left;
+  for (std::size_t s = 0; s < before_ns.size(); ++s) {
+    saved.push_back((before_ns[s] - after_ns[s]) / step_ns);
+    if (after_ns[s] <= longest_ns) left.push_back(after_ns[s] / step_ns);
+  }
+  if (happened_once(saved) && saved_ns > 0) {
     saving.once_ns = saved_ns;
     return saving;
   }
-  if (steps.before_ns <= 0) return saving;
-  const double share = 1 - steps.after_ns / steps.before_ns;
-  const double half_width = std::hypot(mean_half_width(steps.saved_ns) / steps.before_ns, normal_95 * error);
-  saving.share = as_share(share);
-  saving.twin_differs = std::numbers::sqrt2 * mean_half_width(steps.left_ns) / steps.before_ns;
+  const double half_width = std::hypot(mean_half_width(saved), normal_95 * error);
+  saving.twin_differs = std::numbers::sqrt2 * mean_half_width(left);
   saving.low = as_share(share - half_width);
   saving.high = as_share(share + half_width);
   return saving;

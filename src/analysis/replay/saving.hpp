@@ -21,18 +21,16 @@ struct ReplayError {
 /// `predicted_ns`: of Replay::predict_next_steps; both by step_durations.
 ReplayError measure_error(std::span<const double> lengths_ns, std::span<const double> predicted_ns);
 
-/// What a replay saves of the time of the steps; shares lie between 0 and 1.
+/// What a replay saves of the elapsed time; shares lie between 0 and 1.
 struct Saving {
   double share = 0;
   double twin_differs = 0;  ///< by chance alone, by how its steps vary (95%), a job without the fault differs as much
   std::optional<double> low, high;  ///< 95% interval of the mean over steps; empty: it happened once
   Nanoseconds once_ns = 0;          ///< what it saves, where one step holds nearly all of it; 0: it does not
-  Nanoseconds step_ns_before = 0, step_ns_after = 0;  ///< of the steps that count, on average
 };
 
 /// `before_ns`, `after_ns`: the durations of the steps, equally many; `saved_ns` of `elapsed_ns` in all; `error`: of
-/// the replay, as a share of a step. Steps that would be unusually long all the same (by more than 3 median absolute
-/// deviations and 20%) are another matter, and do not count.
+/// the replay, as a share of a step.
 ///
 ///     100 steps save 2 ms each of 20:  10%, an interval as wide as the steps differ and the replay errs
 ///     one of them saves 4 s, the others nothing:  no mean over steps tells how often that comes, so no interval

@@ -18,13 +18,19 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-void set_saving(const analysis::Saving& saving, WhatIf& what_if) {
+/// `unmended`: the job that the replay is compared with.
+void set_saving(const JobReplay& job, const analysis::ReplayedTime& unmended, const analysis::ReplayedTime& replayed,
+                WhatIf& what_if) {
+  const analysis::Saving saving = job.saving(unmended, replayed);
   what_if.saved_share = saving.share;
   what_if.low_share = saving.low;
   what_if.high_share = saving.high;
   what_if.once_ns = saving.once_ns;
-  what_if.step_ns_before = saving.step_ns_before;
-  what_if.step_ns_after = saving.step_ns_after;
+  const Nanoseconds start_ns = job.graph().start_ns;
+  const auto steps = static_cast<std::int64_t>(analysis::step_durations(unmended, start_ns).size());
+  if (steps == 0) return;
+  what_if.step_ns_before = (unmended.end_ns - start_ns) / steps;
+  what_if.step_ns_after = (replayed.end_ns - start_ns) / steps;
 }
 
 /// What to replay, and of whom it tells.
@@ -176,7 +182,7 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     WhatIf& what_if = scenarios[i].what_if;
     const analysis::ReplayedTime& unmended = what_if.after.empty() ? job.measured() : replayed[next_unmended++];
-    set_saving(job.saving(unmended, replayed[i]), what_if);
+    set_saving(job, unmended, replayed[i], what_if);
     report.what_if.push_back(std::move(what_if));
   }
   report.slowdown = measure_slowdown(job, setting);

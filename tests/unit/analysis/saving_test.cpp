@@ -36,15 +36,17 @@ TEST(Saving, OfWhatHappenedOnceItIsATimeWithoutInterval) {
   EXPECT_FALSE(saving.high.has_value());
 }
 
-TEST(Saving, StepsThatWouldBeLongAllTheSameDoNotCount) {
-  // 20 steps of 20 ms save 2 each; two more take 60 ms for another reason, and save nothing: 2 of 20, not 40 of 520.
-  std::vector<double> before(22, 20 * ms), after(22, 18 * ms);
-  for (const std::size_t s : {5, 12}) before[s] = after[s] = 60 * ms;
-  const Saving saving = measure_saving(before, after, 40 * ns_of_ms, 520 * ns_of_ms, 0);
-  EXPECT_DOUBLE_EQ(saving.share, 0.1);
-  EXPECT_EQ(saving.twin_differs, 0);  // its steps are all alike
-  EXPECT_EQ(saving.step_ns_before, 20 * ns_of_ms);
-  EXPECT_EQ(saving.step_ns_after, 18 * ns_of_ms);
+TEST(Saving, ATwinDiffersByAsMuchAsItsStepsVary) {
+  // Mended, steps take 17 and 19 ms in turn; one of 60 is another matter.
+  std::vector<double> before(41, 20 * ms), after;
+  for (int s = 0; s < 40; ++s) after.push_back((s % 4 < 2 ? 17 : 19) * ms);
+  after.push_back(60 * ms);
+  before.back() = 60 * ms;
+  const Saving varied = measure_saving(before, after, 80 * ns_of_ms, 860 * ns_of_ms, 0);
+  EXPECT_GT(varied.twin_differs, 0.005);  // one in twenty, by the square root of some twenty blocks
+  EXPECT_LT(varied.twin_differs, 0.05);
+  const std::vector<double> alike(40, 18 * ms);
+  EXPECT_EQ(measure_saving(std::vector<double>(40, 20 * ms), alike, 80 * ns_of_ms, 800 * ns_of_ms, 0).twin_differs, 0);
 }
 
 TEST(Saving, TheReplaysErrorWidensTheInterval) {
