@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+
 #include "analysis/statistics/lag_correlation.hpp"
 #include "analysis/trace/rank_events.hpp"
 
@@ -16,7 +18,7 @@ class Contention {
   /// Of the time that kernels run beside collectives; 0 where nothing tells.
   double lost_share() const { return lost_share_; }
   Nanoseconds lost_within(Nanoseconds start_ns, Nanoseconds end_ns) const {
-    return static_cast<Nanoseconds>(lost_share_ * static_cast<double>(beside_.within(start_ns, end_ns)));
+    return std::llround(lost_share_ * static_cast<double>(beside_.within(start_ns, end_ns)));
   }
 
  private:
