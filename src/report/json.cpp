@@ -245,7 +245,9 @@ Json step_time(const StepTime& time) {
           {"p95_ns", where_known(time.p95_ns)},
           {"spread_ns", where_known(time.spread_ns)},
           {"change_points", array_of(time.change_points, change_point)},
-          {"replay_error", nullable(time.replay_error)}};
+          {"replay_error", nullable(time.replay_error)},
+          {"replay_error_p90", nullable(time.replay_error_p90)},
+          {"inferred_edges", nullable(time.inferred_edges)}};
 }
 
 Json advice(const CaptureAdvice& advice) {

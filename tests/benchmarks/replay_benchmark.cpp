@@ -20,25 +20,33 @@ constexpr std::uint32_t slack_ns = 1'000;      // of launches
 
 struct MadeRank {
   explicit MadeRank(std::size_t number) {
-    std::int32_t last_collective = -1;
+    std::int32_t last_compute = -1, last_collective = -1;
     for (std::int32_t i = 0; i < collectives; ++i) {
       const Nanoseconds start_ns = i * round_ns;
       const Nanoseconds work_ns =
           200'000 + static_cast<Nanoseconds>((number * 7919 + static_cast<std::size_t>(i)) % 1000);
       const Nanoseconds enter_ns = start_ns + work_ns, exit_ns = start_ns + round_ns;
-      ActivityPiece compute{
-          start_ns, enter_ns, i > 0 ? transfer_ns : 0, i > 0 ? slack_ns : 0, slack_ns, i > 0 ? 0 : no_bound, i};
-      compute.waits_for = last_collective;
+      ActivityPiece compute{start_ns, enter_ns};
+      if (i > 0) compute.waits = {{{last_compute, transfer_ns}, {last_collective, 0}, {}}};
+      compute.after_host_ns = i > 0 ? slack_ns : 0;
+      compute.after_last_launch_ns = slack_ns;
+      compute.arrival = i;
       compute.gpu_ns = static_cast<std::uint32_t>(work_ns);
-      ActivityPiece collective{enter_ns, exit_ns, 0, 50'000, no_bound, no_bound, i};
+      last_compute = static_cast<std::int32_t>(pieces.size());
+      ActivityPiece collective{enter_ns, exit_ns};
+      collective.waits[0] = {last_compute, 0};
+      collective.after_host_ns = 50'000;
+      collective.arrival = i;
       collective.kind = PieceKind::collective;
       pieces.push_back(compute);
       last_collective = static_cast<std::int32_t>(pieces.size());
       pieces.push_back(collective);
       if (i % 10 == 9) {
-        ActivityPiece wait{exit_ns, exit_ns, no_bound, 0, no_bound, 0, i + 1};
+        ActivityPiece wait{exit_ns, exit_ns};
         wait.kind = PieceKind::host_wait;
-        wait.waits_for = last_collective;
+        wait.waits[1] = {last_collective, 0};
+        wait.after_host_ns = 0;
+        wait.arrival = i + 1;
         pieces.push_back(wait);
       }
       ReplayArrival met;

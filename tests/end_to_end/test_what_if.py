@@ -45,7 +45,7 @@ class WhatIf(EndToEndTest):
                 told = self.of_rank(report, rank, "link" if name == "slow link" else "trace_rank")
                 self.assertGreater(truth, 0.03)
                 self.assertAlmostEqual(told["saved_share"], truth, delta=POINT)
-                self.assertEqual(report["step_time"]["replay_error"], 0)
+                self.assertLess(report["step_time"]["replay_error"], 0.02)
                 self.assertEqual(report["step_time"]["steps"], 12)
                 shares = [finding["saved_share"] for finding in report["findings"] if finding["id"] in ("straggler", "slow-link")]
                 self.assertIn(told["saved_share"], shares)
@@ -64,7 +64,7 @@ class WhatIf(EndToEndTest):
         report = self.analyse(job, "out")
         self.assertEqual([what_if["subject"] for what_if in report["what_if"]], ["no_launch_gaps", "communication_hidden"])
         self.assertEqual(report["step_time"]["source"], "nvtx")
-        self.assertEqual(report["step_time"]["replay_error"], 0)
+        self.assertLess(report["step_time"]["replay_error"], 0.02)
 
     def test_the_critical_path_is_as_long_as_the_run(self):
         job = self.synth("job", "--nodes", 1, "--gpus-per-node", 4, "--tp", 2, "--layers", 2, "--steps", 12, "--fault",

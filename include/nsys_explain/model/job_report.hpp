@@ -279,7 +279,12 @@ struct StepTime {
   Nanoseconds median_ns = 0, p95_ns = 0;
   Nanoseconds spread_ns = 0;  ///< between the quartiles, from begin to begin
   std::vector<StepTimeChange> change_points;
-  std::optional<double> replay_error;  ///< replayed with nothing changed / measured - 1; empty: nothing was replayed
+  /// Of the length of a step, predicted from another step's graph and its own work: median and 90% of
+  /// |predicted / measured - 1|; empty: nothing was replayed, or no two steps are alike.
+  std::optional<double> replay_error, replay_error_p90;
+  /// Of what waits for more than its launch and the work before it: the share whose waits times tell, not records;
+  /// empty: nothing was replayed.
+  std::optional<double> inferred_edges;
 };
 
 enum class FindingSeverity : std::uint8_t { high, medium, low, info };

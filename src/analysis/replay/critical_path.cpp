@@ -22,7 +22,7 @@ class WayBack {
       const ActivityPiece& here = graph_.piece(at_);
       if (here.kind == PieceKind::host_wait) {
         tell(CriticalKind::host, here.end_ns - here.after_ns);
-        at = graph_.waits_for[at_];
+        at = graph_.waited_for(at_, 1);
       } else {
         if (here.kind == PieceKind::collective) leave_collective();
         at = before_start();
@@ -34,8 +34,6 @@ class WayBack {
   }
 
  private:
-  enum class Bound : std::uint8_t { nothing, host, compute, other };
-
   std::int32_t last_piece() const {
     for (std::size_t p = 0; p < graph_.pieces(); ++p)
       if (graph_.piece(p).kind != PieceKind::host_wait && graph_.piece(p).end_ns == graph_.end_ns)
@@ -67,31 +65,29 @@ class WayBack {
     at_ = last.piece;
   }
 
-  /// What the start of the piece waited for with the least slack; of two alike the one on the GPU.
-  Bound bound_of_start() const {
+  static constexpr std::int32_t nothing = -1, host = -2;
+
+  /// What the start of the piece waited for with the least slack: a piece, host or nothing; of two alike the one on the
+  /// GPU, and of these another's.
+  std::int32_t bound_of_start() const {
     const ActivityPiece& here = graph_.piece(at_);
-    Bound bound = Bound::nothing;
+    std::int32_t bound = nothing;
     std::uint32_t least = no_bound;
-    const auto consider = [&](Bound by, std::uint32_t slack_ns) {
-      if (slack_ns < least) std::tie(bound, least) = std::pair(by, slack_ns);
-    };
-    if (graph_.waits_for[at_] >= 0) consider(Bound::other, here.after_other_ns);
-    if (graph_.compute_before[at_] >= 0) consider(Bound::compute, here.after_compute_ns);
-    consider(Bound::host, here.after_host_ns);
-    return bound;
+    for (const std::size_t w : {std::size_t{1}, std::size_t{2}, std::size_t{0}}) {
+      const std::int32_t before = graph_.waited_for(at_, w);
+      if (before >= 0 && here.waits[w].slack_ns < least) std::tie(bound, least) = std::pair(before, here.waits[w].slack_ns);
+    }
+    return here.after_host_ns < least ? host : bound;
   }
 
   /// Tells the work of the piece, if it is one of compute, and what lies before it; returns the piece before.
   std::int32_t before_start() {
     const ActivityPiece& here = graph_.piece(at_);
-    const Bound bound = bound_of_start();
-    std::int32_t before = -1;
-    if (bound == Bound::compute) before = graph_.compute_before[at_];
-    if (bound == Bound::other) before = graph_.waits_for[at_];
+    const std::int32_t before = bound_of_start();
     const Nanoseconds before_ns = before < 0 ? graph_.start_ns : graph_.piece(static_cast<std::size_t>(before)).end_ns;
     if (here.kind == PieceKind::compute) tell_work(std::max(here.start_ns, before_ns));
-    if (bound == Bound::host) return before_launch();
-    const bool is_usual = bound != Bound::nothing && here.start_ns - before_ns <= usual_gap_ns;
+    if (before == host) return before_launch();
+    const bool is_usual = before >= 0 && here.start_ns - before_ns <= usual_gap_ns;
     tell(is_usual ? CriticalKind::launch : CriticalKind::unknown, before_ns);
     return before;
   }

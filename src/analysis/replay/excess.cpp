@@ -117,6 +117,19 @@ std::vector<Nanoseconds> excess_of(std::vector<PlacedValue> values, std::size_t 
   return excess_ns;
 }
 
+/// By arrival of all: beyond the same place in the next step.
+std::vector<Nanoseconds> excess_over_next_step(std::vector<PlacedValue> values, std::size_t arrivals) {
+  std::vector<Nanoseconds> excess_ns(arrivals, 0);
+  for_each_place(values, &PlacedValue::own_place, [&](std::size_t first, std::size_t end) {
+    for (std::size_t i = first; values[first].own_place() != 0 && i + 1 < end; ++i) {
+      const PlacedValue &here = values[i], &next = values[i + 1];
+      if (next.of->step != here.of->step + 1) continue;
+      excess_ns[here.arrival] = here.value_ns + here.surplus_ns - next.value_ns - next.surplus_ns;
+    }
+  });
+  return excess_ns;
+}
+
 /// What an amount comes to in parts of so many nanoseconds each: as large a share of each. Exact.
 void share_evenly(Nanoseconds amount_ns, std::span<const std::pair<Nanoseconds*, Nanoseconds>> parts) {
   Nanoseconds all_ns = 0;
@@ -153,14 +166,18 @@ class ArrivalComparison {
       if (const std::size_t arrival = arrival_of(p); arrival != none) add(p, arrival);
   }
 
-  std::vector<PieceExcess> excess(const RunAll& run_all) const {
+  /// Beyond peers, where transfers over slow links count; or over the next step, where all transfers do.
+  std::vector<PieceExcess> excess(bool over_next_step, const RunAll& run_all) const {
+    const auto compare = over_next_step ? &excess_over_next_step : &excess_of;
     std::vector<Nanoseconds> gpu_ns, copy_ns, host_ns, transfer_ns;
-    std::vector<HostExcess> host_parts_ns;
-    run_all({[&] { host_parts_ns = excess_of_host_parts(); },
-             [&] { gpu_ns = excess_of(placed(gpu_ns_, true), first_arrival_.back()); },
-             [&] { copy_ns = excess_of(placed(copy_ns_), first_arrival_.back()); },
-             [&] { host_ns = excess_of(placed(host_ns_), first_arrival_.back()); },
-             [&] { transfer_ns = excess_of(placed(transfer_ns_), first_arrival_.back()); }});
+    std::vector<HostExcess> host_parts_ns(graph_.pieces());
+    run_all({[&] {
+               if (!over_next_step) host_parts_ns = excess_of_host_parts();
+             },
+             [&] { gpu_ns = compare(placed(gpu_ns_, true), first_arrival_.back()); },
+             [&] { copy_ns = compare(placed(copy_ns_), first_arrival_.back()); },
+             [&] { host_ns = compare(placed(host_ns_), first_arrival_.back()); },
+             [&] { transfer_ns = compare(placed(transfer_ns_), first_arrival_.back()); }});
     std::vector<PieceExcess> excess(graph_.pieces());
     Parts gpu_parts, copy_parts, host_parts, late_parts;
     for (std::size_t p = 0; p < graph_.pieces(); ++p) {
@@ -175,7 +192,7 @@ class ArrivalComparison {
       if (here.kind != PieceKind::collective && !is_last) continue;
       if (const std::size_t arrival = arrival_of(p); arrival != none) {
         // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
-        if (here.kind == PieceKind::collective && graph_.arrival_of(p).slow_link)
+        if (here.kind == PieceKind::collective && (over_next_step || graph_.arrival_of(p).slow_link))
           excess[p].gpu_ns = transfer_ns[arrival];
         share_evenly(gpu_ns[arrival], gpu_parts);
         share_to_longest(copy_ns[arrival], copy_parts);
@@ -248,7 +265,7 @@ class ArrivalComparison {
 
   void add(std::size_t p, std::size_t arrival) {
     const ActivityPiece& here = graph_.piece(p);
-    gpu_ns_[arrival] += here.gpu_ns;
+    gpu_ns_[arrival] += Nanoseconds{here.gpu_ns} - here.contention_ns;
     copy_ns_[arrival] += here.copy_ns;
     host_ns_[arrival] += Nanoseconds{here.host_ns} + here.after_ns;
     if (here.kind != PieceKind::collective) return;
@@ -279,10 +296,8 @@ class ArrivalComparison {
   std::vector<Nanoseconds> gpu_ns_, copy_ns_, host_ns_, transfer_ns_;  ///< by arrival of all; no_time: none
 };
 
-}  // namespace
-
-std::vector<PieceExcess> find_excess(const JobGraph& graph, const RunAll& run_all) {
-  std::vector<PieceExcess> excess = ArrivalComparison(graph).excess(run_all);
+/// What the host took too long since its latest wait is late together.
+std::vector<PieceExcess> added_up(const JobGraph& graph, std::vector<PieceExcess> excess) {
   Nanoseconds since_wait_ns = 0;
   for (std::size_t p = 0; p < excess.size(); ++p) {
     if (p == graph.first_piece[graph.rank_of[p]]) since_wait_ns = 0;
@@ -290,6 +305,16 @@ std::vector<PieceExcess> find_excess(const JobGraph& graph, const RunAll& run_al
     if (graph.piece(p).kind == PieceKind::host_wait) since_wait_ns = 0;
   }
   return excess;
+}
+
+}  // namespace
+
+std::vector<PieceExcess> find_excess(const JobGraph& graph, const RunAll& run_all) {
+  return added_up(graph, ArrivalComparison(graph).excess(false, run_all));
+}
+
+std::vector<PieceExcess> find_excess_over_next_step(const JobGraph& graph, const RunAll& run_all) {
+  return added_up(graph, ArrivalComparison(graph).excess(true, run_all));
 }
 
 }  // namespace nsys_explain::analysis

@@ -19,4 +19,7 @@ struct PieceExcess {
 /// By piece.
 std::vector<PieceExcess> find_excess(const JobGraph& graph, const RunAll& run_all = one_after_another);
 
+/// By piece: beyond the same place in the next step of the trace rank, transfers included; 0 where there is none.
+std::vector<PieceExcess> find_excess_over_next_step(const JobGraph& graph, const RunAll& run_all = one_after_another);
+
 }  // namespace nsys_explain::analysis

@@ -20,15 +20,12 @@ void JobGraph::number_pieces() {
   bool is_first = true;
   Nanoseconds last_ns = no_time;  // below all: job times may be negative
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    std::int32_t compute = -1, host_wait = -1;
+    std::int32_t host_wait = -1;
     for (std::size_t i = 0; i < ranks[r].pieces.size(); ++i) {
       const ActivityPiece& here = ranks[r].pieces[i];
       const auto number = static_cast<std::int32_t>(first_piece[r] + i);
       rank_of.push_back(static_cast<std::uint32_t>(r));
-      compute_before.push_back(compute);
       host_wait_before.push_back(host_wait);
-      waits_for.push_back(here.waits_for < 0 ? -1 : static_cast<std::int32_t>(first_piece[r]) + here.waits_for);
-      if (here.kind == PieceKind::compute) compute = number;
       if (here.kind == PieceKind::host_wait) host_wait = number;
       if (is_first || here.start_ns < start_ns) start_ns = here.start_ns;
       if (here.kind != PieceKind::host_wait) last_ns = std::max(last_ns, here.end_ns);
@@ -57,6 +54,19 @@ void JobGraph::join_members() {
     instance_of[joined[m].second.piece] = static_cast<std::uint32_t>(first_member.size() - 1);
   }
   first_member.push_back(members.size());
+}
+
+std::optional<double> JobGraph::inferred_share() const {
+  std::int64_t edges = 0, inferred = 0;
+  for (std::size_t p = 0; p < pieces(); ++p) {
+    const ActivityPiece& here = piece(p);
+    const bool waits = std::any_of(here.waits.begin() + 1, here.waits.end(), [](const auto& w) { return w.is_one(); });
+    if (!waits && !here.inferred) continue;
+    ++edges;
+    inferred += here.inferred ? 1 : 0;
+  }
+  if (edges == 0) return std::nullopt;
+  return static_cast<double>(inferred) / static_cast<double>(edges);
 }
 
 std::vector<std::uint32_t> JobGraph::events_by_time() const {

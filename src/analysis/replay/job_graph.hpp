@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -46,6 +47,11 @@ struct JobGraph {
 
   std::size_t pieces() const { return rank_of.size(); }
   const ActivityPiece& piece(std::size_t p) const { return ranks[rank_of[p]].pieces[p - first_piece[rank_of[p]]]; }
+  /// What a piece waits for, by number in the job; -1: nothing. `w`: of ActivityPiece::waits.
+  std::int32_t waited_for(std::size_t p, std::size_t w) const {
+    const PieceWait& wait = piece(p).waits[w];
+    return wait.is_one() ? static_cast<std::int32_t>(first_piece[rank_of[p]]) + wait.piece : -1;
+  }
   /// Of a collective's piece.
   const ReplayArrival& arrival_of(std::size_t p) const {
     return ranks[rank_of[p]].arrivals[static_cast<std::size_t>(piece(p).arrival)];
@@ -60,6 +66,8 @@ struct JobGraph {
                                                [](const auto& a, const auto& b) { return a.instance < b.instance; });
     return {first, end};
   }
+  /// Of the pieces that wait for more than their launch and the compute before: those whose waits times tell.
+  std::optional<double> inferred_share() const;
   std::size_t instances() const { return first_member.size() - 1; }
   /// Twice the piece: it starts; one more: a collective leaves. By time, so that nothing depends on what is later by;
   /// leaving comes before what starts at the same time.
@@ -71,9 +79,7 @@ struct JobGraph {
   std::vector<std::size_t> first_piece;  ///< of each rank; one entry more
   // By piece.
   std::vector<std::uint32_t> rank_of;
-  std::vector<std::int32_t> compute_before;    ///< piece; -1: none
-  std::vector<std::int32_t> host_wait_before;  ///< likewise
-  std::vector<std::int32_t> waits_for;         ///< likewise
+  std::vector<std::int32_t> host_wait_before;  ///< piece; -1: none
   std::vector<std::uint32_t> instance_of;      ///< number of a collective's; one that was not matched has its own
   // By instance.
   std::vector<std::size_t> first_member;  ///< one entry more

@@ -20,8 +20,8 @@ std::vector<std::vector<std::uint32_t>> unexplained_starts(const JobGraph& graph
   std::vector<std::vector<std::uint32_t>> starts(graph.ranks.size());
   for (std::uint32_t p = 0; p < graph.pieces(); ++p) {
     const ActivityPiece& here = graph.piece(p);
-    const std::int32_t before = graph.compute_before[p];
-    if (here.kind != PieceKind::compute || before < 0 || graph.waits_for[p] >= 0 || here.after_host_ns == 0) continue;
+    const std::int32_t before = graph.waited_for(p, 0);
+    if (here.kind != PieceKind::compute || before < 0 || here.waits[1].piece >= 0 || here.after_host_ns == 0) continue;
     const Nanoseconds pause_ns = here.start_ns - graph.piece(static_cast<std::size_t>(before)).end_ns;
     if (pause_ns > launch_takes_ns) starts[graph.rank_of[p]].push_back(p);
   }
@@ -67,7 +67,7 @@ std::vector<LostMember> find_lost_members(const JobGraph& graph) {
         return graph.piece(p).start_ns < first_exit_ns - clocks_differ_ns;
       });
       if (after == starts[rank].end() || graph.piece(*after).start_ns > last_exit_ns + launch_takes_ns) continue;
-      const auto before = static_cast<std::uint32_t>(graph.compute_before[*after]);
+      const auto before = static_cast<std::uint32_t>(graph.waited_for(*after, 0));
       if (graph.piece(before).end_ns < first_exit_ns) lost.push_back({i, before, *after});
     }
   }

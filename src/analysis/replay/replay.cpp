@@ -10,14 +10,17 @@ using Member = JobGraph::Member;
 
 struct Replay::Shifts {
   const Scenario& scenario;
+  std::span<const PieceExcess> excess;  ///< by piece: what is mended
+  bool mends_every_transfer = false;
   std::vector<Nanoseconds> enter_ns, end_ns;  ///< by piece
+  std::vector<Nanoseconds> longer_ns;         ///< by piece, for contention; empty: nowhere
   std::vector<Nanoseconds> instance_ns;       ///< once all members have entered; no_time: not yet
   std::vector<bool> mended;                   ///< by rank
   std::vector<bool> mended_transfers;         ///< by instance
 };
 
 Replay::Replay(const JobGraph& graph, std::size_t steps, const RunAll& run_all)
-    : graph_(graph), steps_(steps), excess_(find_excess(graph, run_all)) {
+    : graph_(graph), steps_(steps), excess_(find_excess(graph, run_all)), contended_(graph) {
   run_all({[&] { order_ = graph_.events_by_time(); }, [&] { transfers_ = find_transfer_excess(graph_); }});
 }
 
@@ -30,10 +33,9 @@ std::vector<ReplayedTime> Replay::run(std::span<const Scenario> scenarios, const
 }
 
 Replay::Shifts Replay::shifts_of(const Scenario& scenario) const {
-  Shifts shifts{scenario, {}, {}, {}, {}, {}};
+  Shifts shifts{scenario, excess_, false, {}, {}, {}, {}, {}, {}};
   shifts.enter_ns.assign(graph_.pieces(), 0);
   shifts.end_ns.assign(graph_.pieces(), 0);
-  shifts.instance_ns.assign(graph_.instances(), no_time);
   shifts.mended.assign(graph_.ranks.size(), false);
   for (const std::size_t rank : scenario.ranks) shifts.mended[rank] = true;
   std::vector<bool> has_mended_link = shifts.mended;
@@ -49,15 +51,16 @@ Nanoseconds Replay::shorter_work(std::size_t p, const Shifts& shifts) const {
   const ActivityPiece& here = graph_.piece(p);
   const std::size_t r = graph_.rank_of[p];
   const Scenario& scenario = shifts.scenario;
-  Nanoseconds shorter_ns = shifts.mended[r] ? excess_[p].gpu_ns : 0;
+  Nanoseconds shorter_ns = shifts.mended[r] ? shifts.excess[p].gpu_ns : 0;
   if (!scenario.gpu_factors.empty())
     shorter_ns += static_cast<Nanoseconds>((1 - scenario.gpu_factors[r]) * static_cast<double>(here.gpu_ns));
   if (!scenario.has_launch_gaps) {
-    const std::int32_t before = graph_.compute_before[p];
+    const std::int32_t before = graph_.waited_for(p, 0);
     const Nanoseconds start_ns =
         before < 0 ? here.start_ns : std::max(here.start_ns, graph_.piece(static_cast<std::size_t>(before)).end_ns);
     shorter_ns += std::max<Nanoseconds>(0, here.end_ns - start_ns - here.gpu_ns - here.copy_ns);
   }
+  if (!shifts.longer_ns.empty()) shorter_ns -= shifts.longer_ns[p];
   return shorter_ns;
 }
 
@@ -65,16 +68,18 @@ void Replay::start(std::size_t p, Shifts& shifts) const {
   const ActivityPiece& here = graph_.piece(p);
   const bool mended = shifts.mended[graph_.rank_of[p]];
   const std::int32_t host_wait = graph_.host_wait_before[p];
-  const Nanoseconds host_ns =
-      (host_wait < 0 ? 0 : shifts.end_ns[static_cast<std::size_t>(host_wait)]) - (mended ? excess_[p].host_ns : 0);
+  const Nanoseconds host_ns = (host_wait < 0 ? 0 : shifts.end_ns[static_cast<std::size_t>(host_wait)]) -
+                              (mended ? shifts.excess[p].host_ns : 0);
   Nanoseconds latest_ns = no_time;
   const auto waits = [&](Nanoseconds shift_ns, Nanoseconds slack_ns) {
     const Nanoseconds time_ns = shift_ns - slack_ns;
     latest_ns = latest_ns == no_time ? time_ns : std::max(latest_ns, time_ns);
   };
-  const auto waits_for = [&](std::int32_t before, std::uint32_t slack_ns) {
-    if (before < 0 || slack_ns == no_bound) return;
+  const auto waits_for = [&](std::size_t w) {
+    const std::int32_t before = graph_.waited_for(p, w);
+    if (before < 0) return;
     const auto q = static_cast<std::size_t>(before);
+    const std::uint32_t slack_ns = here.waits[w].slack_ns;
     // Without launch gaps it begins at once, whatever the lag was.
     const Nanoseconds gap_ns = here.start_ns - graph_.piece(q).end_ns;
     waits(shifts.end_ns[q], shifts.scenario.has_launch_gaps ? slack_ns : std::max<Nanoseconds>(slack_ns, gap_ns));
@@ -82,9 +87,9 @@ void Replay::start(std::size_t p, Shifts& shifts) const {
   if (graph_.resumes[p] >= 0) {  // what it did before matters by way of the collective alone
     waits(shift_of_instance(static_cast<std::uint32_t>(graph_.resumes[p]), shifts), 0);
   } else {
-    waits_for(graph_.compute_before[p], here.after_compute_ns);
+    waits_for(0);
   }
-  waits_for(graph_.waits_for[p], here.after_other_ns);
+  for (std::size_t w = 1; w < here.waits.size(); ++w) waits_for(w);
   if ((shifts.scenario.has_launch_gaps || latest_ns == no_time) && here.after_host_ns != no_bound)
     waits(host_ns, here.after_host_ns);
   if (latest_ns == no_time) latest_ns = 0;
@@ -99,7 +104,7 @@ void Replay::start(std::size_t p, Shifts& shifts) const {
     if (shorter_ns != 0 && shifts.scenario.has_launch_gaps && here.after_last_launch_ns != no_bound)
       latest_ns = std::max(latest_ns, host_ns - here.after_last_launch_ns - of_last_ns);
   }
-  if (mended && here.kind == PieceKind::host_wait) latest_ns -= excess_[p].after_ns;
+  if (mended && here.kind == PieceKind::host_wait) latest_ns -= shifts.excess[p].after_ns;
   shifts.end_ns[p] = latest_ns;
 }
 
@@ -117,15 +122,16 @@ Nanoseconds Replay::shorter_transfer(std::size_t p, const Shifts& shifts) const 
     case TransferTime::measured:
       break;
   }
-  return shifts.mended_transfers[instance] ? excess_[p].gpu_ns : 0;
+  if (!shifts.mended_transfers[instance] && !shifts.mends_every_transfer) return 0;
+  return shifts.excess[p].gpu_ns;
 }
 
 Nanoseconds Replay::shift_of_enters(std::uint32_t instance, Nanoseconds exit_ns, const Shifts& shifts) const {
   Nanoseconds measured_ns = no_time, latest_ns = no_time;
   const auto enters = [&](Nanoseconds enter_ns, Nanoseconds shift_ns) {
     if (enter_ns >= exit_ns) return;
-    measured_ns = measured_ns == no_time ? enter_ns : std::max(measured_ns, enter_ns);
-    latest_ns = latest_ns == no_time ? enter_ns + shift_ns : std::max(latest_ns, enter_ns + shift_ns);
+    measured_ns = std::max(measured_ns, enter_ns);  // no_time is below all
+    latest_ns = std::max(latest_ns, enter_ns + shift_ns);
   };
   for (const Member& member : graph_.members_of(instance)) enters(member.enter_ns, shifts.enter_ns[member.piece]);
   for (const LostMember& member : graph_.lost_of(instance))
@@ -153,6 +159,31 @@ void Replay::leave(std::size_t p, Shifts& shifts) const {
 
 ReplayedTime Replay::run(const Scenario& scenario) const {
   Shifts shifts = shifts_of(scenario);
+  return run_passes(shifts);
+}
+
+ReplayedTime Replay::predict_next_steps(const RunAll& run_all) const {
+  const std::vector<PieceExcess> over_next_step = find_excess_over_next_step(graph_, run_all);
+  const Scenario scenario;
+  Shifts shifts = shifts_of(scenario);
+  shifts.excess = over_next_step;
+  shifts.mended.assign(graph_.ranks.size(), true);
+  shifts.mends_every_transfer = true;
+  return run_passes(shifts);
+}
+
+ReplayedTime Replay::run_passes(Shifts& shifts) const {
+  constexpr int passes = 3;  // each changes by a part of what the one before did: time is lost for a part of it
+  ReplayedTime replayed = run_once(shifts);
+  for (int pass = 1; pass < passes && contended_.is_any(); ++pass) {
+    shifts.longer_ns = contended_.longer_ns(shifts.enter_ns, shifts.end_ns);
+    replayed = run_once(shifts);
+  }
+  return replayed;
+}
+
+ReplayedTime Replay::run_once(Shifts& shifts) const {
+  shifts.instance_ns.assign(graph_.instances(), no_time);
   ReplayedTime replayed;
   replayed.end_ns = graph_.start_ns;
   replayed.step_ends_ns.assign(steps_, no_time);

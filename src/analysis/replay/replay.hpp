@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "analysis/replay/contended_work.hpp"
 #include "analysis/replay/excess.hpp"
 #include "analysis/replay/job_graph.hpp"
 #include "analysis/replay/run_all.hpp"
@@ -50,6 +51,9 @@ class Replay {
   /// Each by itself.
   std::vector<ReplayedTime> run(std::span<const Scenario> scenarios, const RunAll& run_all) const;
   ReplayedTime measured() const { return run({}); }
+  /// Every step with the work of the next one: with what waits for what in a step, and how long its lags are, the
+  /// length of another is predicted. It is in this step's place.
+  ReplayedTime predict_next_steps(const RunAll& run_all = one_after_another) const;
   /// Some kind of transfer is there in several communicators.
   bool has_groups_alike() const { return transfers_.has_groups_alike; }
   const std::vector<PieceExcess>& excess() const { return excess_; }  ///< by piece
@@ -58,6 +62,8 @@ class Replay {
   struct Shifts;  ///< how much later everything is
 
   Shifts shifts_of(const Scenario& scenario) const;
+  ReplayedTime run_passes(Shifts& shifts) const;
+  ReplayedTime run_once(Shifts& shifts) const;
   void start(std::size_t p, Shifts& shifts) const;
   void leave(std::size_t p, Shifts& shifts) const;
   /// How much later the last of those is there that enter before `exit_ns`; no_time where nobody does.
@@ -71,6 +77,7 @@ class Replay {
   std::size_t steps_;
   std::vector<PieceExcess> excess_;
   TransferExcesses transfers_;
+  ContendedWork contended_;
   std::vector<std::uint32_t> order_;  ///< of events: twice the piece, and one more where a collective leaves
 };
 

@@ -1,24 +1,48 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "analysis/replay/replay.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::analysis {
 
+struct StepLengths {
+  std::vector<double> lengths_ns;
+  Nanoseconds apart_ns = 0;  ///< of those apart, all together
+};
+
+/// From the latest exit of one step to that of the next; steps that hold none are left out. `steps_apart` (ascending) are
+/// no part of the mean step (steps_apart.hpp). What one does behind its last collective lies in the step after it, so that
+/// one is apart, too.
+StepLengths step_lengths(const ReplayedTime& replayed, Nanoseconds start_ns, std::span<const std::int32_t> steps_apart);
+
+/// |predicted / measured - 1| of steps whose length was predicted from another step.
+struct ReplayError {
+  std::size_t steps = 0;
+  double median = 0, most = 0;  ///< 90% are below `most`
+};
+
+/// `predicted_ns`: of Replay::predict_next_steps; both by step_lengths.
+ReplayError measure_error(std::span<const double> lengths_ns, std::span<const double> predicted_ns);
+
 /// What a replay saves of the elapsed time; shares lie between 0 and 1.
 struct Saving {
   double share = 0;
+  double twin_differs = 0;  ///< by chance alone, by how its steps vary (95%), a job without the fault differs as much
   std::optional<double> low, high;  ///< 95% interval of the mean over steps; empty: it happened once
   Nanoseconds once_ns = 0;          ///< what it saves, where one step holds nearly all of it; 0: it does not
 };
 
-/// `before_ns`, `after_ns`: the durations of the steps, equally many; `saved_ns` of `elapsed_ns` in all.
+/// `before_ns`, `after_ns`: the durations of the steps, equally many; `saved_ns` of `elapsed_ns` in all; `error`: of
+/// the replay, as a share of a step.
 ///
-///     100 steps save 2 ms each of 20:  10%, an interval as wide as the steps differ
+///     100 steps save 2 ms each of 20:  10%, an interval as wide as the steps differ and the replay errs
 ///     one of them saves 4 s, the others nothing:  no mean over steps tells how often that comes, so no interval
 Saving measure_saving(std::span<const double> before_ns, std::span<const double> after_ns, Nanoseconds saved_ns,
-                      Nanoseconds elapsed_ns);
+                      Nanoseconds elapsed_ns, double error);
 
 }  // namespace nsys_explain::analysis

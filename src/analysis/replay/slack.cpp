@@ -64,7 +64,8 @@ class WayBackFromCompute {
   void start(std::size_t p) {
     const ActivityPiece& here = graph_.piece(p);
     const Nanoseconds slack_ns = slack_of_start(p);
-    bound(graph_.waits_for[p], here.after_other_ns, slack_ns);
+    for (std::size_t w = 0; w < here.waits.size(); ++w)
+      bound(graph_.waited_for(p, w), here.waits[w].slack_ns, slack_ns);
     bound(graph_.host_wait_before[p], here.after_host_ns, slack_ns);
   }
 

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory_resource>
+#include <map>
 #include <optional>
-#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
 
+#include "analysis/trace/contention.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/host_activity.hpp"
-#include "nsys_explain/model/sorting.hpp"
+#include "analysis/trace/predecessors.hpp"
+#include "analysis/trace/program.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -19,90 +23,13 @@ constexpr Nanoseconds pause_ns = 20'000;
 /// Launches that a queue of the driver holds are 1,024: who is that far ahead waits for the GPU in a launch, too.
 constexpr std::size_t queue_is_full = 512;
 
-std::uint32_t saturated_slack(Nanoseconds time_ns) {
-  return static_cast<std::uint32_t>(std::clamp<Nanoseconds>(time_ns, 0, no_bound - 1));
-}
-
 std::uint32_t sum_of_slacks(std::uint32_t a, std::uint32_t b) {
   return a == no_bound || b == no_bound ? no_bound : saturated_slack(Nanoseconds{a} + b);
 }
 
-/// A GPU activity, by when the host launched it. A trace has millions.
-struct LaunchedActivity {
-  Nanoseconds launch_ns = 0;
-  std::uint32_t call = LaunchIndex::no_call;
-  std::uint32_t what = 0;  ///< index of the activity times 4 plus ActivityKind
-
-  GpuActivity in(const DeviceTrace& device) const {
-    return activity_at(device, static_cast<ActivityKind>(what % 4), what / 4);
-  }
-};
-
-/// What the program did, in the order of the host.
-struct Program {
-  std::pmr::vector<LaunchedActivity> activities;  ///< several of one launch as they started
-  std::vector<std::uint32_t> waits;               ///< calls in which the host may have waited
-};
-
-/// Whether the host may wait for the GPU in such a call.
-bool may_wait_for_gpu(WorkPart part) {
-  return part == WorkPart::synchronising || part == WorkPart::blocking_copy || part == WorkPart::allocation;
-}
-
-Program program_of(const RankEvents& events) {
-  const DeviceTrace& device = events.device;
-  Program program;
-  program.activities.reserve(device.kernels.size() + device.memory_operations.size() + device.graph_launches.size());
-  std::set<std::uint32_t> threads;
-  Nanoseconds latest_launch_ns = no_time;  // of what has started
-  for_each_gpu_activity(device, [&](const GpuActivity& activity) {
-    LaunchedActivity launched;
-    launched.launch_ns = latest_launch_ns != no_time ? latest_launch_ns : activity.start_ns;  // if its call was lost
-    launched.call = events.launches.number_of(activity.correlation_id, activity.start_ns);
-    launched.what = static_cast<std::uint32_t>(activity.index) * 4 + static_cast<std::uint32_t>(activity.kind);
-    if (launched.call != LaunchIndex::no_call) {
-      const ApiCall call = events.process.api_calls[launched.call];
-      launched.launch_ns = std::min(call.start_ns, activity.start_ns);
-      threads.insert(call.thread_id);
-      latest_launch_ns = std::max(latest_launch_ns, launched.launch_ns);
-    }
-    program.activities.push_back(launched);
-  });
-  sort_nearly_sorted(program.activities,
-                     [](const LaunchedActivity& a, const LaunchedActivity& b) { return a.launch_ns < b.launch_ns; });
-  constexpr Nanoseconds longest_launch_ns = 20'000;
-  CallParts parts(events.trace);
-  std::uint32_t number = 0;
-  for (const ApiCall& call : events.process.api_calls) {
-    const std::uint32_t here = number++;
-    if (!threads.contains(call.thread_id)) continue;
-    const WorkPart part = parts.of(call);
-    if (may_wait_for_gpu(part) || (part == WorkPart::launching && call.end_ns - call.start_ns >= longest_launch_ns))
-      program.waits.push_back(here);
-  }
-  return program;
-}
-
-/// What something may have waited for: when that was over.
-struct Predecessors {
-  Nanoseconds compute_ns = no_time, host_ns = no_time, other_ns = no_time;
-  std::int32_t other = -1;  ///< number of a piece
-
-  /// One that was not over in time is none.
-  void leave_out_after(Nanoseconds start_ns) {
-    for (Nanoseconds* time : {&compute_ns, &host_ns, &other_ns})
-      if (*time != no_time && *time > start_ns) *time = no_time;
-  }
-  Nanoseconds latest_ns() const {
-    Nanoseconds latest = no_time;
-    for (const Nanoseconds time : {compute_ns, host_ns, other_ns})
-      if (time != no_time && (latest == no_time || time > latest)) latest = time;
-    return latest;
-  }
-  std::uint32_t slack_of(Nanoseconds time_ns) const {
-    return time_ns == no_time ? no_bound : saturated_slack(latest_ns() - time_ns);
-  }
-};
+/// A start that follows what is known to come before it by more waited for something else: half of the launches on an
+/// idle stream take up to 26 us.
+constexpr Nanoseconds unexplained_ns = 50'000;
 
 /// Goes through the program and folds it.
 class ActivityFolder {
@@ -111,22 +38,18 @@ class ActivityFolder {
       : events_(events),
         arrivals_(arrivals),
         parts_(events.trace),
-        is_known_(arrivals.size()),
-        latest_of_stream_(any_stream + 1, -1) {}
+        contention_(events),
+        program_(program_of(events)),
+        is_known_(arrivals.size()) {}
 
   std::vector<ActivityPiece> fold() {
-    const Program program = program_of(events_);
-    if (!program.activities.empty()) host_ns_ = first_host_event(program);
-    auto wait = program.waits.begin();
-    const auto waits_until = [&](Nanoseconds time_ns) {
-      for (; wait != program.waits.end(); ++wait) {
-        const ApiCall call = events_.process.api_calls[*wait];
-        if (call.start_ns >= time_ns) break;
-        wait_for_gpu(call);
-      }
+    if (!program_.activities.empty()) host_ns_ = first_host_event(events_, program_);
+    auto event = program_.events.begin();
+    const auto events_until = [&](Nanoseconds time_ns) {
+      for (; event != program_.events.end() && event->time_ns < time_ns; ++event) take(*event);
     };
-    for (const LaunchedActivity& launched : program.activities) {
-      waits_until(launched.launch_ns);
+    for (const LaunchedActivity& launched : program_.activities) {
+      events_until(launched.launch_ns);
       const GpuActivity activity = launched.in(events_.device);
       const bool is_kernel = activity.kind == ActivityKind::kernel;
       if (is_kernel && events_.is_communication(events_.device.kernels[activity.index])) {
@@ -135,32 +58,33 @@ class ActivityFolder {
         compute(launched, activity);
       }
     }
-    waits_until(std::numeric_limits<Nanoseconds>::max());
-    close();
+    events_until(std::numeric_limits<Nanoseconds>::max());
+    close_all();
     number_segments();
     return std::move(pieces_);
   }
 
  private:
-  /// When the thread that launched, or waited, first is heard of first.
-  Nanoseconds first_host_event(const Program& program) const {
-    Nanoseconds earliest_ns = program.activities.front().launch_ns;
-    std::uint32_t first = program.activities.front().call;
-    if (!program.waits.empty()) {
-      const ApiCall wait = events_.process.api_calls[program.waits.front()];
-      if (wait.start_ns < earliest_ns) first = program.waits.front(), earliest_ns = wait.start_ns;
-    }
-    if (first == LaunchIndex::no_call) return earliest_ns;
-    const std::uint32_t thread = events_.process.api_calls[first].thread_id;
-    for (const ApiCall& call : events_.process.api_calls) {
-      if (call.start_ns >= earliest_ns) break;
-      if (call.thread_id == thread) earliest_ns = call.start_ns;
-    }
-    for (const NvtxRange& range : events_.process.nvtx_ranges) {
-      if (range.start_ns >= earliest_ns) break;
-      if (range.thread_id == thread) earliest_ns = range.start_ns;
-    }
-    return earliest_ns;
+  /// What goes on one after the other: a stream where events are recorded; else compute of all streams, and each stream
+  /// of collectives.
+  struct Lane {
+    std::optional<ActivityPiece> open;
+    std::uint32_t open_activities = 0;
+    std::size_t opened = 0;                            ///< when, in the order of launches
+    std::uint32_t stream_id = no_stream;               ///< of its latest compute
+    Nanoseconds end_ns = no_time;                      ///< of its compute so far
+    std::int32_t latest = -1;                          ///< its latest piece
+    std::int32_t latest_compute = -1;                  ///< likewise
+    std::vector<std::int32_t> pending;                 ///< pieces of others that its next piece waits for
+    std::map<std::uint32_t, std::int32_t> waited_for;  ///< latest piece, by the lane that it is on
+  };
+
+  Lane& lane_of(std::uint32_t number) {
+    if (number >= lanes_.size()) lanes_.resize(number + std::size_t{1});
+    return lanes_[number];
+  }
+  std::uint32_t lane_number(const GpuActivity& activity) {
+    return program_.has_records ? program_.stream_of(events_.device, activity) : 0;
   }
 
   /// When the host had launched an activity, as far as the activity waited for it; no_time: not known.
@@ -190,32 +114,59 @@ class ActivityFolder {
     return std::nullopt;
   }
 
-  void add_busy(ActivityKind kind, Nanoseconds busy_ns) {
-    std::uint32_t& sum_ns = kind == ActivityKind::memory_operation ? open_->copy_ns : open_->gpu_ns;
+  void add_busy(Lane& lane, const GpuActivity& activity, Nanoseconds from_ns) {
+    const Nanoseconds busy_ns = std::max<Nanoseconds>(0, activity.end_ns - from_ns);
+    const bool is_copy = activity.kind == ActivityKind::memory_operation;
+    ActivityPiece& open = *lane.open;
+    std::uint32_t& sum_ns = is_copy ? open.copy_ns : open.gpu_ns;
     sum_ns = saturated_slack(Nanoseconds{sum_ns} + busy_ns);
-    open_->last_ns = saturated_slack(busy_ns);
-    ++open_activities_;
+    open.last_ns = saturated_slack(busy_ns);
+    if (!is_copy)
+      open.contention_ns = saturated_slack(open.contention_ns + contention_.lost_within(from_ns, activity.end_ns));
+    open.end_ns = lane.end_ns = std::max(from_ns, activity.end_ns);
+    ++lane.open_activities;
   }
 
   void compute(const LaunchedActivity& launched, const GpuActivity& activity) {
-    if (compute_end_ns_ != no_time && activity.start_ns < compute_end_ns_) {  // beside other work
-      const Nanoseconds more_ns = std::max<Nanoseconds>(0, activity.end_ns - compute_end_ns_);
-      compute_end_ns_ += more_ns;
-      if (!open_) {
-        open_.emplace();
-        open_->start_ns = activity.start_ns;
-        open_->after_compute_ns = 0;
-        open_->host_ns = host_until(launched.launch_ns);
+    Lane& lane = lane_of(lane_number(activity));
+    if (lane.end_ns != no_time && activity.start_ns < lane.end_ns) {  // beside other work
+      if (!lane.open) {
+        open_piece(lane, launched, activity);
+        lane.open->waits[0] = {lane.latest_compute, 0};
       }
-      open_->end_ns = compute_end_ns_;
-      add_busy(activity.kind, more_ns);
+      add_busy(lane, activity, lane.end_ns);
       return;
     }
-    Predecessors before{compute_end_ns_, launched_ns(launched, activity), no_time, -1};
-    find_collective_before(activity.start_ns, before);
-    before.leave_out_after(activity.start_ns);
-    add_compute(launched, activity, before);
-    compute_end_ns_ = activity.end_ns;
+    Predecessors before(activity.start_ns, launched_ns(launched, activity));
+    before.add_compute(lane.latest_compute, lane.end_ns);
+    add_waited_for(lane, activity.start_ns, before);
+    bool is_told = before.compute_slack() == 0 && lane.stream_id == activity.stream_id;  // order on a stream
+    if (program_.has_records) is_told = !find_unexplained(activity.start_ns, before);
+    add_compute(lane, launched, activity, before, is_told);
+    lane.stream_id = activity.stream_id;
+  }
+
+  /// What the stream of a piece waits for: in order, and by records.
+  void add_waited_for(Lane& lane, Nanoseconds start_ns, Predecessors& before) {
+    if (!program_.has_records) return find_collective_before(start_ns, before);
+    if (lane.latest != lane.latest_compute) before.add_other(lane.latest, end_of(lane.latest));
+    for (const std::int32_t piece : std::exchange(lane.pending, {})) before.add_other(piece, end_of(piece));
+  }
+
+  Nanoseconds end_of(std::int32_t piece) const { return pieces_[static_cast<std::size_t>(piece)].end_ns; }
+
+  /// Something that began long after all that is recorded waited for what had just ended, such as for multiprocessors.
+  bool find_unexplained(Nanoseconds start_ns, Predecessors& before) const {
+    constexpr std::size_t looked_at = 64;
+    if (before.latest_ns() != no_time && start_ns - before.latest_ns() <= unexplained_ns) return false;
+    std::int32_t latest = -1;
+    for (std::size_t p = pieces_.size(), n = 0; p-- > 0 && n < looked_at; ++n) {
+      const ActivityPiece& piece = pieces_[p];
+      if (piece.kind == PieceKind::host_wait || piece.end_ns > start_ns || piece.end_ns < start_ns - pause_ns) continue;
+      if (latest < 0 || piece.end_ns > end_of(latest)) latest = static_cast<std::int32_t>(p);
+    }
+    if (latest >= 0) before.add_other(latest, end_of(latest));
+    return true;
   }
 
   /// What went on when a collective left, after it had stood still, had waited for it. Ends of collectives that went on
@@ -223,95 +174,161 @@ class ActivityFolder {
   void find_collective_before(Nanoseconds start_ns, Predecessors& before) const {
     constexpr Nanoseconds between_kernels_ns = 5'000;
     constexpr std::size_t under_way = 64;  // launched ahead of the one that compute waits for
-    const Nanoseconds otherwise_ns = before.latest_ns();
+    std::int32_t latest = -1;
     std::size_t looked_at = 0;
     for (auto at = collectives_.rbegin(); at != collectives_.rend() && looked_at < under_way; ++at, ++looked_at) {
-      const Nanoseconds exit_ns = pieces_[*at].end_ns;
-      if (exit_ns > start_ns || (otherwise_ns != no_time && exit_ns <= otherwise_ns + between_kernels_ns)) continue;
-      if (before.other >= 0 && before.other_ns >= exit_ns) continue;
-      before.other_ns = exit_ns;
-      before.other = static_cast<std::int32_t>(*at);
+      const Nanoseconds exit_ns = end_of(*at);
+      const bool is_explained = before.latest_ns() != no_time && exit_ns <= before.latest_ns() + between_kernels_ns;
+      if (exit_ns > start_ns || is_explained || (latest >= 0 && end_of(latest) >= exit_ns)) continue;
+      latest = *at;
     }
+    if (latest >= 0) before.add_other(latest, end_of(latest));
   }
 
-  void add_compute(const LaunchedActivity& launched, const GpuActivity& activity, const Predecessors& before) {
-    const std::uint32_t compute_slack = before.slack_of(before.compute_ns),
-                        host_slack = before.slack_of(before.host_ns);
-    const bool paused = compute_end_ns_ != no_time && activity.start_ns - compute_end_ns_ > pause_ns;
-    if (!open_ || before.other >= 0 || paused || compute_slack == no_bound) {
-      close();
-      open_.emplace();
-      open_->start_ns = activity.start_ns;
-      open_->after_compute_ns = compute_slack;
-      open_->after_host_ns = host_slack;
-      open_->after_other_ns = before.slack_of(before.other_ns);
-      open_->waits_for = before.other;
-      open_->host_ns = host_until(launched.launch_ns);
+  void open_piece(Lane& lane, const LaunchedActivity& launched, const GpuActivity& activity) {
+    lane.open.emplace();
+    lane.opened = ++opened_;
+    lane.open->start_ns = activity.start_ns;
+    lane.open->host_ns = host_until(launched.launch_ns);
+  }
+
+  void add_compute(Lane& lane, const LaunchedActivity& launched, const GpuActivity& activity, Predecessors& before,
+                   bool is_told) {
+    const std::uint32_t compute_slack = before.compute_slack(), host_slack = before.host_slack();
+    const bool paused = lane.end_ns != no_time && activity.start_ns - lane.end_ns > pause_ns;
+    if (!lane.open || before.has_others() || paused || compute_slack == no_bound) {
+      close(lane);
+      before.add_compute(lane.latest_compute, lane.end_ns);  // which has its number now
+      open_piece(lane, launched, activity);
+      lane.open->waits = before.waits();
+      lane.open->after_host_ns = host_slack;
+      lane.open->inferred = !is_told && host_slack != 0;
     } else {
-      open_->after_compute_ns = sum_of_slacks(open_->after_compute_ns, compute_slack);
-      const std::uint32_t earlier_slack = sum_of_slacks(open_->after_host_ns, compute_slack);
-      if (host_slack < earlier_slack) open_->host_ns = sum_of_slacks(open_->host_ns, host_until(launched.launch_ns));
-      open_->after_host_ns = std::min(earlier_slack, host_slack);
-      open_->after_other_ns = sum_of_slacks(open_->after_other_ns, compute_slack);
+      ActivityPiece& open = *lane.open;
+      open.waits[0].slack_ns = sum_of_slacks(open.waits[0].slack_ns, compute_slack);
+      const std::uint32_t earlier_slack = sum_of_slacks(open.after_host_ns, compute_slack);
+      if (host_slack < earlier_slack) open.host_ns = sum_of_slacks(open.host_ns, host_until(launched.launch_ns));
+      open.after_host_ns = std::min(earlier_slack, host_slack);
+      for (std::size_t w = 1; w < open.waits.size(); ++w)
+        open.waits[w].slack_ns = sum_of_slacks(open.waits[w].slack_ns, compute_slack);
     }
-    open_->after_last_launch_ns = host_slack;
-    add_busy(activity.kind, activity.end_ns - activity.start_ns);
-    open_->end_ns = activity.end_ns;
+    lane.open->after_last_launch_ns = host_slack;
+    add_busy(lane, activity, activity.start_ns);
   }
 
   void collective(const LaunchedActivity& launched, const GpuActivity& activity, std::size_t i) {
-    close();
+    close_all();
     const Arrival& arrival = arrivals_[i];
-    std::int32_t& latest = latest_of_stream_[arrival.stream];
-    Predecessors before{compute_end_ns_, launched_ns(launched, activity), no_time, latest};
-    if (latest >= 0) before.other_ns = pieces_[static_cast<std::size_t>(latest)].end_ns;
-    before.leave_out_after(arrival.enter_ns);
-    find_collective_before(arrival.enter_ns, before);
+    Lane& lane = lane_of(program_.has_records ? lane_number(activity) : 1 + arrival.stream);
+    Predecessors before(arrival.enter_ns, launched_ns(launched, activity));
+    if (program_.has_records) {
+      before.add_compute(lane.latest_compute, lane.end_ns);
+      add_waited_for(lane, arrival.enter_ns, before);
+    } else {
+      before.add_compute(lane_of(0).latest_compute, lane_of(0).end_ns);
+      if (lane.latest >= 0) before.add_other(lane.latest, end_of(lane.latest));
+      find_collective_before(arrival.enter_ns, before);
+    }
     ActivityPiece piece;
     piece.kind = PieceKind::collective;
+    piece.inferred = !program_.has_records || find_unexplained(arrival.enter_ns, before);
     piece.start_ns = arrival.enter_ns;
     piece.end_ns = arrival.exit_ns;
     piece.arrival = static_cast<std::int32_t>(i);
-    piece.after_compute_ns = before.slack_of(before.compute_ns);
-    piece.after_host_ns = before.slack_of(before.host_ns);
-    piece.after_other_ns = before.slack_of(before.other_ns);
-    if (piece.after_other_ns != no_bound) piece.waits_for = before.other;
+    piece.waits = before.waits();
+    piece.after_host_ns = before.host_slack();
+    if (piece.after_host_ns == 0) piece.inferred = false;
     piece.host_ns = host_until(launched.launch_ns);
-    latest = static_cast<std::int32_t>(pieces_.size());
-    collectives_.push_back(pieces_.size());
-    add(piece);
+    collectives_.push_back(static_cast<std::int32_t>(pieces_.size()));
+    add(lane, piece);
+  }
+
+  void take(const HostEvent& event) {
+    if (event.kind == HostEventKind::host_wait) return wait_for_gpu(event);
+    if (event.kind == HostEventKind::record) {
+      Lane& lane = lane_of(event.stream);
+      close(lane);
+      std::vector<std::int32_t>& held = held_by_[event.record] = lane.pending;
+      if (lane.latest >= 0) held.push_back(lane.latest);
+      return;
+    }
+    const auto held = held_by_.find(event.record);
+    if (held == held_by_.end()) return;
+    Lane& lane = lane_of(event.stream);
+    for (const std::int32_t piece : held->second) {
+      const std::uint32_t of_lane = lane_of_piece_[static_cast<std::size_t>(piece)];
+      if (of_lane == event.stream) continue;  // in order
+      std::int32_t& latest = lane.waited_for.try_emplace(of_lane, -1).first->second;
+      if (piece <= latest) continue;
+      latest = piece;
+      close(lane);
+      lane.pending.push_back(piece);
+    }
+  }
+
+  /// What a record tells that the host waited for; empty: none tells.
+  std::vector<std::int32_t> recorded_wait(const HostEvent& event) const {
+    std::vector<std::int32_t> waited_for;
+    if (const auto held = held_by_.find(event.record); held != held_by_.end()) waited_for = held->second;
+    const auto add_lane = [&](const Lane& lane) {
+      if (lane.latest >= 0) waited_for.push_back(lane.latest);
+      waited_for.insert(waited_for.end(), lane.pending.begin(), lane.pending.end());
+    };
+    if (event.stream == HostEvent::every_stream) {
+      for (const Lane& lane : lanes_) add_lane(lane);
+    } else if (event.stream < lanes_.size()) {
+      add_lane(lanes_[event.stream]);
+    }
+    return waited_for;
   }
 
   /// A call in which the host waited, if it did.
-  void wait_for_gpu(const ApiCall& call) {
-    close();
+  void wait_for_gpu(const HostEvent& event) {
+    close_all();
+    const ApiCall call = events_.process.api_calls[event.call];
     const WorkPart part = parts_.of(call);
-    const std::size_t ahead = launched_ahead_of(call.end_ns);
-    if (part == WorkPart::launching ? ahead < queue_is_full : part == WorkPart::allocation && ahead > 0) return;
-    constexpr std::size_t looked_at = 2048;  // pieces; the driver's queue holds 1,024 launches
-    Nanoseconds reached_ns = call.start_ns;
     ActivityPiece piece;
     piece.kind = PieceKind::host_wait;
+    const std::vector<std::int32_t> recorded = recorded_wait(event);
+    piece.inferred = recorded.empty();
+    Nanoseconds reached_ns = call.start_ns;
+    if (piece.inferred) {
+      const std::size_t ahead = launched_ahead_of(call.end_ns);
+      if (part == WorkPart::launching ? ahead < queue_is_full : part == WorkPart::allocation && ahead > 0) return;
+      std::tie(piece.waits[1].piece, reached_ns) = find_waited_for(call, part == WorkPart::launching);
+      piece.waits[1].slack_ns = 0;
+    } else {
+      Predecessors before(call.end_ns, no_time);
+      for (const std::int32_t waited_for : recorded) before.add_other(waited_for, end_of(waited_for));
+      reached_ns = std::max(reached_ns, before.latest_ns());
+      piece.waits = before.waits();
+    }
+    if (reached_ns <= call.start_ns) return;
+    piece.host_ns = host_until(call.start_ns);
+    piece.start_ns = piece.end_ns = call.end_ns;
+    piece.after_host_ns = saturated_slack(reached_ns - call.start_ns);
+    piece.after_ns = saturated_slack(call.end_ns - reached_ns);
+    pieces_.push_back(piece);
+    activities_.push_back(1);
+    lane_of_piece_.push_back(HostEvent::none);
+    host_ns_ = call.end_ns;
+  }
+
+  /// The latest that was over when the call returned, or, to make room in a full queue, was under way; and how far the
+  /// GPU had come.
+  std::pair<std::int32_t, Nanoseconds> find_waited_for(const ApiCall& call, bool for_room) const {
+    constexpr std::size_t looked_at = 2048;  // pieces; the driver's queue holds 1,024 launches
+    std::pair<std::int32_t, Nanoseconds> found{-1, call.start_ns};
     const std::size_t first = pieces_.size() > looked_at ? pieces_.size() - looked_at : 0;
     for (std::size_t p = pieces_.size(); p-- > first;) {
       const ActivityPiece& earlier = pieces_[p];
       if (earlier.kind == PieceKind::host_wait) continue;
-      // The latest that was over when the call returned, or, to make room in a full queue, was under way.
-      const Nanoseconds here_ns = part == WorkPart::launching && earlier.kind == PieceKind::compute
+      const Nanoseconds here_ns = for_room && earlier.kind == PieceKind::compute
                                       ? std::min(earlier.end_ns, std::max(call.end_ns, earlier.start_ns))
                                       : earlier.end_ns;
-      if (here_ns > call.end_ns || here_ns <= reached_ns) continue;
-      reached_ns = here_ns;
-      piece.waits_for = static_cast<std::int32_t>(p);
+      if (here_ns <= call.end_ns && here_ns > found.second) found = {static_cast<std::int32_t>(p), here_ns};
     }
-    if (piece.waits_for < 0) return;
-    piece.host_ns = host_until(call.start_ns);
-    piece.start_ns = piece.end_ns = call.end_ns;
-    piece.after_host_ns = saturated_slack(reached_ns - call.start_ns);
-    piece.after_other_ns = 0;
-    piece.after_ns = saturated_slack(call.end_ns - reached_ns);
-    add(piece);
-    host_ns_ = call.end_ns;
+    return found;
   }
 
   /// Activities launched that were not over at some time.
@@ -325,15 +342,28 @@ class ActivityFolder {
     return ahead;
   }
 
-  void add(const ActivityPiece& piece, std::uint32_t activities = 1) {
+  void add(Lane& lane, const ActivityPiece& piece, std::uint32_t activities = 1) {
+    lane.latest = static_cast<std::int32_t>(pieces_.size());
+    if (piece.kind == PieceKind::compute) lane.latest_compute = lane.latest;
+    lane_of_piece_.push_back(static_cast<std::uint32_t>(&lane - lanes_.data()));
     pieces_.push_back(piece);
     activities_.push_back(activities);
   }
 
-  void close() {
-    if (open_) add(*open_, open_activities_);
-    open_.reset();
-    open_activities_ = 0;
+  void close(Lane& lane) {
+    if (lane.open) add(lane, *lane.open, lane.open_activities);
+    lane.open.reset();
+    lane.open_activities = 0;
+  }
+
+  /// In the order of launches.
+  void close_all() {
+    std::vector<std::uint32_t> open;
+    for (std::uint32_t n = 0; n < lanes_.size(); ++n)
+      if (lanes_[n].open) open.push_back(n);
+    std::sort(open.begin(), open.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return lanes_[a].opened < lanes_[b].opened; });
+    for (const std::uint32_t n : open) close(lanes_[n]);
   }
 
   /// What lies before an arrival in the order of launches is its work.
@@ -348,15 +378,17 @@ class ActivityFolder {
   const RankEvents& events_;
   std::span<const Arrival> arrivals_;
   CallParts parts_;
+  const Contention contention_;
+  Program program_;
   std::vector<bool> is_known_;
-  std::vector<std::int32_t> latest_of_stream_;  ///< number of the piece of its latest collective
-  std::vector<std::size_t> collectives_;        ///< numbers of their pieces
+  std::vector<Lane> lanes_;
+  std::size_t opened_ = 0;
+  std::unordered_map<std::uint32_t, std::vector<std::int32_t>> held_by_;  ///< pieces, by event record
+  std::vector<std::int32_t> collectives_;                                 ///< numbers of their pieces
   std::vector<ActivityPiece> pieces_;
-  std::vector<std::uint32_t> activities_;  ///< in each piece
-  std::optional<ActivityPiece> open_;
-  std::uint32_t open_activities_ = 0;
-  Nanoseconds compute_end_ns_ = no_time;
-  Nanoseconds host_ns_ = 0;  ///< the host has been followed until here
+  std::vector<std::uint32_t> activities_;     ///< in each piece
+  std::vector<std::uint32_t> lane_of_piece_;  ///< likewise; none: the host
+  Nanoseconds host_ns_ = 0;                   ///< the host has been followed until here
 };
 
 }  // namespace

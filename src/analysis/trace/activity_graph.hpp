@@ -20,35 +20,45 @@ enum class PieceKind : std::uint8_t {
 
 inline constexpr std::uint32_t no_bound = std::numeric_limits<std::uint32_t>::max();
 
-/// A piece of the program, in the order of launches. It begins when all that it waits for is over; `after_X_ns` tells
-/// how much later X could have been without delaying it, so one of them at least is 0, and no_bound where it does not
-/// wait for X. So nothing that is left as it was moves, whatever the lags were.
+/// What a piece waits for, and how much later that could have been without delaying the piece.
+struct PieceWait {
+  std::int32_t piece = -1;            ///< number; -1: nothing
+  std::uint32_t slack_ns = no_bound;  ///< no_bound: it does not wait for that
+
+  bool is_one() const { return piece >= 0 && slack_ns != no_bound; }
+};
+
+/// A piece of the program, in the order of launches. It begins when all that it waits for is over; slacks tell how much
+/// later each could have been without delaying it, so one of them at least is 0. So nothing that is left as it was
+/// moves, whatever the lags were.
 ///
 ///     host     | launch a | launch b | launch c |
-///     compute          [a......]                [c....]      c waits for the exit of b: after_other_ns = 0;
+///     compute          [a......]                [c....]      c waits for the exit of b: its slack is 0;
 ///     stream 7                 [b...............]            had the host been later by after_host_ns, c would be, too
 ///
-/// A row of kernels k with idle time u(k) before each is one piece: after_compute_ns = sum of u(k), after_host_ns = the
-/// least of (slack of the launch of k + all u after k).
+/// A row of kernels k with idle time u(k) before each is one piece: the slack of what is before it = sum of u(k),
+/// after_host_ns = the least of (slack of the launch of k + all u after k).
 struct ActivityPiece {
-  Nanoseconds start_ns = 0;                   ///< trace time; of the host: when the call returned
-  Nanoseconds end_ns = 0;                     ///< of the GPU's work up to here, or exit
-  std::uint32_t after_compute_ns = no_bound;  ///< the compute piece before
-  std::uint32_t after_host_ns = no_bound;     ///< what the host did before
+  Nanoseconds start_ns = 0;  ///< trace time; of the host: when the call returned
+  Nanoseconds end_ns = 0;    ///< of the GPU's work up to here, or exit
+  /// The first is the compute before: on its stream where events are recorded, else on the device. The others, by when
+  /// they were over, the latest first: what its stream waited for, or the collective before on its stream.
+  std::array<PieceWait, 3> waits{};
+  std::uint32_t after_host_ns = no_bound;  ///< slack of what the host did before; no_bound: it is not known
   /// Compute: slack of its last launch. Once work is shorter, the GPU catches up with the host.
   std::uint32_t after_last_launch_ns = no_bound;
-  std::uint32_t after_other_ns = no_bound;  ///< the end of `waits_for`
-  std::int32_t arrival = -1;                ///< Arrival::index; else that of the next one in the order of launches
-  std::int32_t waits_for = -1;              ///< number of a piece
-  std::uint32_t gpu_ns = 0;                 ///< compute: for how long the GPU was busy, but for copies
-  std::uint32_t copy_ns = 0;                ///< likewise, with copies and sets beside which nothing ran
-  std::uint32_t last_ns = 0;                ///< of these, with the last of its launches
+  std::int32_t arrival = -1;        ///< Arrival::index; else that of the next one in the order of launches
+  std::uint32_t gpu_ns = 0;         ///< compute: for how long the GPU was busy, but for copies
+  std::uint32_t copy_ns = 0;        ///< likewise, with copies and sets beside which nothing ran
+  std::uint32_t last_ns = 0;        ///< of these, with the last of its launches
+  std::uint32_t contention_ns = 0;  ///< of gpu_ns: what kernels took longer for collectives beside them (contention.hpp)
   /// What the host did by itself since the piece before, until it launched this one; in a row, until the launch that
   /// after_host_ns is the slack of.
   std::uint32_t host_ns = 0;
   std::uint32_t after_ns = 0;  ///< host_wait: for how long the call went on once the GPU had come there
   PieceKind kind = PieceKind::compute;
-  std::array<std::uint8_t, 3> reserved = {};  ///< no padding bytes travel uninitialised
+  bool inferred = false;  ///< what it waited for last is told by times alone, not by a record
+  std::array<std::uint8_t, 2> reserved = {};  ///< no padding bytes travel uninitialised
 };
 
 /// `arrivals` as in profile_work. Pieces behind the last arrival have the index of none.

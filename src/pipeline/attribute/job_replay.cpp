@@ -44,7 +44,8 @@ JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySet
                      std::vector<LocalTrace>& local_traces, int threads)
     : communicator_(communicator), run_all_([threads](const std::vector<std::function<void()>>& tasks) {
         run_in_parallel(tasks, std::min(threads, most_at_once));
-      }) {
+      }),
+      steps_apart_(setting.steps_apart.begin(), setting.steps_apart.end()) {
   const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces));
   if (arrivals > most_replayed_arrivals) {
     too_many_arrivals_ = arrivals;
@@ -59,6 +60,22 @@ JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySet
   graph_.emplace(gathered_.graph(setting.job.numbers.size()));
   replay_.emplace(*graph_, setting.steps.start_ns.size(), run_all_);
   measured_ = replay_->measured();
+  error_ = analysis::measure_error(steps_of(measured_).lengths_ns,
+                                   steps_of(replay_->predict_next_steps(run_all_)).lengths_ns);
+}
+
+analysis::StepLengths JobReplay::steps_of(const analysis::ReplayedTime& replayed) const {
+  return analysis::step_lengths(replayed, graph_->start_ns, steps_apart_);
+}
+
+Nanoseconds JobReplay::elapsed_ns(const analysis::ReplayedTime& replayed) const {
+  return replayed.end_ns - graph_->start_ns - steps_of(replayed).apart_ns;
+}
+
+analysis::Saving JobReplay::saving(const analysis::ReplayedTime& unmended,
+                                   const analysis::ReplayedTime& replayed) const {
+  return analysis::measure_saving(steps_of(unmended).lengths_ns, steps_of(replayed).lengths_ns,
+                                  elapsed_ns(unmended) - elapsed_ns(replayed), elapsed_ns(measured_), error_.median);
 }
 
 std::optional<double> JobReplay::saved_share(std::span<const std::size_t> ranks) const {
@@ -67,9 +84,8 @@ std::optional<double> JobReplay::saved_share(std::span<const std::size_t> ranks)
   if (is_here() && measured_.end_ns > graph_->start_ns) {
     analysis::Scenario scenario;
     scenario.ranks.assign(ranks.begin(), ranks.end());
-    const Nanoseconds saved_ns = measured_.end_ns - replay_->run(scenario).end_ns;
-    saved_ppb[0] = static_cast<std::int64_t>(1e9 * static_cast<double>(saved_ns) /
-                                             static_cast<double>(measured_.end_ns - graph_->start_ns));
+    const analysis::Saving saved = saving(measured_, replay_->run(scenario));
+    saved_ppb[0] = saved.share < saved.twin_differs ? 0 : static_cast<std::int64_t>(1e9 * saved.share);
   }
   saved_ppb = communicator_.broadcast(std::span<const std::int64_t>(saved_ppb));
   if (saved_ppb[0] == not_told) return std::nullopt;

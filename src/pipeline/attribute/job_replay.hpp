@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/replay/replay.hpp"
+#include "analysis/replay/saving.hpp"
 #include "exchange/communicator.hpp"
 #include "pipeline/attribute/gathered_job.hpp"
 #include "pipeline/read/local_traces.hpp"
@@ -22,8 +23,9 @@ class JobReplay {
   JobReplay(const JobReplay&) = delete;
   JobReplay& operator=(const JobReplay&) = delete;
 
-  /// Collective: the share of the elapsed time that is saved if the work of these trace ranks (indices) were as is
-  /// usual; empty where the job is not replayed. The same on every tool rank.
+  /// Collective: the share of the time of the steps that is saved if the work of these trace ranks (indices) were as is
+  /// usual; 0 if a job without a fault may differ as much; empty where the job is not replayed. The same on every tool
+  /// rank.
   std::optional<double> saved_share(std::span<const std::size_t> ranks) const;
 
   /// Arrivals, where they are too many for one tool rank; else 0. On every tool rank.
@@ -33,6 +35,12 @@ class JobReplay {
   const analysis::JobGraph& graph() const { return *graph_; }
   const analysis::Replay& replay() const { return *replay_; }
   const analysis::ReplayedTime& measured() const { return measured_; }
+  const analysis::ReplayError& error() const { return error_; }
+  analysis::StepLengths steps_of(const analysis::ReplayedTime& replayed) const;
+  /// Of all steps but those apart.
+  Nanoseconds elapsed_ns(const analysis::ReplayedTime& replayed) const;
+  /// `unmended`: the job that the replay is compared with.
+  analysis::Saving saving(const analysis::ReplayedTime& unmended, const analysis::ReplayedTime& replayed) const;
   /// Each scenario by itself.
   std::vector<analysis::ReplayedTime> run(std::span<const analysis::Scenario> scenarios) const {
     return replay_->run(scenarios, run_all_);
@@ -43,9 +51,11 @@ class JobReplay {
   const analysis::RunAll run_all_;
   std::int64_t too_many_arrivals_ = 0;
   GatheredJob gathered_;
+  std::vector<std::int32_t> steps_apart_;
   std::optional<analysis::JobGraph> graph_;
   std::optional<analysis::Replay> replay_;
   analysis::ReplayedTime measured_;
+  analysis::ReplayError error_;
 };
 
 }  // namespace nsys_explain::pipeline

@@ -18,56 +18,18 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-struct StepDurations {
-  std::vector<double> steps;
-  Nanoseconds apart_ns = 0;  ///< of those apart, all together
-};
-
-/// From the latest exit of one step to that of the next; steps that hold none are left out. What a step apart does
-/// behind its last collective lies in the step after it, so that one is apart, too.
-StepDurations step_durations(const analysis::ReplayedTime& replayed, Nanoseconds start_ns,
-                             std::span<const std::int32_t> steps_apart) {
-  StepDurations durations;
-  Nanoseconds before_ns = start_ns;
-  bool follows_apart = false;
-  for (std::size_t step = 0; step < replayed.step_ends_ns.size(); ++step) {
-    const Nanoseconds end_ns = replayed.step_ends_ns[step];
-    const bool is_apart = std::binary_search(steps_apart.begin(), steps_apart.end(), static_cast<std::int32_t>(step));
-    if (end_ns == no_time) {
-      follows_apart = follows_apart || is_apart;
-      continue;
-    }
-    if (is_apart || follows_apart) {
-      durations.apart_ns += end_ns - before_ns;
-    } else {
-      durations.steps.push_back(static_cast<double>(end_ns - before_ns));
-    }
-    follows_apart = is_apart;
-    before_ns = end_ns;
-  }
-  return durations;
-}
-
 /// `unmended`: the job that the replay is compared with.
-void compare_replays(const analysis::ReplayedTime& measured, const analysis::ReplayedTime& unmended,
-                     const analysis::ReplayedTime& replayed, Nanoseconds start_ns,
-                     std::span<const std::int32_t> steps_apart, WhatIf& what_if) {
-  if (measured.end_ns <= start_ns) return;
-  const StepDurations before = step_durations(unmended, start_ns, steps_apart);
-  const StepDurations after = step_durations(replayed, start_ns, steps_apart);
-  const Nanoseconds before_ns = unmended.end_ns - start_ns - before.apart_ns;
-  const Nanoseconds after_ns = replayed.end_ns - start_ns - after.apart_ns;
-  const Nanoseconds measured_ns = measured.end_ns - start_ns - step_durations(measured, start_ns, steps_apart).apart_ns;
-  const analysis::Saving saving =
-      analysis::measure_saving(before.steps, after.steps, before_ns - after_ns, measured_ns);
+void set_saving(const JobReplay& job, const analysis::ReplayedTime& unmended, const analysis::ReplayedTime& replayed,
+                WhatIf& what_if) {
+  const analysis::Saving saving = job.saving(unmended, replayed);
   what_if.saved_share = saving.share;
   what_if.low_share = saving.low;
   what_if.high_share = saving.high;
   what_if.once_ns = saving.once_ns;
-  if (before.steps.empty()) return;
-  const auto steps = static_cast<std::int64_t>(before.steps.size());
-  what_if.step_ns_before = before_ns / steps;
-  what_if.step_ns_after = after_ns / steps;
+  const auto steps = static_cast<std::int64_t>(job.steps_of(unmended).lengths_ns.size());
+  if (steps == 0) return;
+  what_if.step_ns_before = job.elapsed_ns(unmended) / steps;
+  what_if.step_ns_after = job.elapsed_ns(replayed) / steps;
 }
 
 /// What to replay, and of whom it tells.
@@ -148,10 +110,9 @@ std::vector<PlannedScenario> scenarios_of_all(const analysis::JobGraph& graph, c
   return scenarios;
 }
 
-void measure_step_time(const analysis::JobGraph& graph, const analysis::ReplayedTime& measured,
-                       std::span<const std::int32_t> steps_apart, StepTime& time) {
+void measure_step_time(const JobReplay& job, StepTime& time) {
   std::vector<std::int64_t> durations;
-  for (const double duration : step_durations(measured, graph.start_ns, steps_apart).steps)
+  for (const double duration : job.steps_of(job.measured()).lengths_ns)
     durations.push_back(std::llround(duration));
   std::sort(durations.begin(), durations.end());
   time.steps = std::ssize(durations);
@@ -159,8 +120,11 @@ void measure_step_time(const analysis::JobGraph& graph, const analysis::Replayed
     time.median_ns = std::llround(analysis::percentile(durations, 0.5));
     time.p95_ns = std::llround(analysis::percentile(durations, 0.95));
   }
-  const auto elapsed_ns = static_cast<double>(graph.end_ns - graph.start_ns);
-  if (elapsed_ns > 0) time.replay_error = static_cast<double>(measured.end_ns - graph.end_ns) / elapsed_ns;
+  if (job.error().steps > 0) {
+    time.replay_error = job.error().median;
+    time.replay_error_p90 = job.error().most;
+  }
+  time.inferred_edges = job.graph().inferred_share();
 }
 
 CriticalPath critical_path_of(const analysis::JobGraph& graph, const analysis::ReplayedTime& measured,
@@ -217,11 +181,11 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     WhatIf& what_if = scenarios[i].what_if;
     const analysis::ReplayedTime& unmended = what_if.after.empty() ? job.measured() : replayed[next_unmended++];
-    compare_replays(job.measured(), unmended, replayed[i], job.graph().start_ns, setting.steps_apart, what_if);
+    set_saving(job, unmended, replayed[i], what_if);
     report.what_if.push_back(std::move(what_if));
   }
   report.slowdown = measure_slowdown(job, setting);
-  measure_step_time(job.graph(), job.measured(), setting.steps_apart, report.step_time);
+  measure_step_time(job, report.step_time);
 }
 
 }  // namespace nsys_explain::pipeline

@@ -61,7 +61,9 @@ bool are_pieces(const std::vector<analysis::ActivityPiece>& pieces, std::size_t 
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const analysis::ActivityPiece& one = pieces[i];
     const bool is_collective = one.kind == analysis::PieceKind::collective;
-    const bool has_places = is_place(one.waits_for, i) &&
+    const bool has_places = std::all_of(one.waits.begin(), one.waits.end(),
+                                        [&](const analysis::PieceWait& wait) { return is_place(wait.piece, i); }) &&
+                            is_bool(one.inferred) &&
                             is_place(one.arrival, is_collective ? arrivals : arrivals + 1) &&
                             (!is_collective || one.arrival >= 0);
     if (!is_named(one.kind, analysis::PieceKind::host_wait) || !has_places || !is_time(one.start_ns) ||

@@ -61,11 +61,11 @@ TEST(ActivityGraph, SlackIsHowMuchLaterWhatIsWaitedForCouldHaveBeen) {
   EXPECT_EQ(gemm.after_host_ns, 0U);
   EXPECT_EQ(gemm.gpu_ns, 500U * us);
   EXPECT_EQ(reduce.kind, PieceKind::collective);
-  EXPECT_EQ(reduce.after_compute_ns, 0U);
+  EXPECT_EQ(reduce.waits[0].slack_ns, 0U);
   EXPECT_EQ(reduce.after_host_ns, 520U * us - 12'010U);  // its launch returned at 12.01 us
-  EXPECT_EQ(adam.waits_for, 1);
-  EXPECT_EQ(adam.after_other_ns, 0U);
-  EXPECT_EQ(adam.after_compute_ns, 80U * us);
+  EXPECT_EQ(adam.waits[1].piece, 1);
+  EXPECT_EQ(adam.waits[1].slack_ns, 0U);
+  EXPECT_EQ(adam.waits[0].slack_ns, 80U * us);
   EXPECT_EQ(adam.arrival, 1);  // behind the last
 }
 
@@ -77,7 +77,7 @@ TEST(ActivityGraph, AHostThatWaitsForTheGpuGoesOnFromThere) {
   const std::vector<ActivityPiece> pieces = fold_activity(fixture.events(), {});
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[1].kind, PieceKind::host_wait);
-  EXPECT_EQ(pieces[1].waits_for, 0);
+  EXPECT_EQ(pieces[1].waits[1].piece, 0);
   EXPECT_EQ(pieces[1].after_host_ns, 270U * us);  // 300 - 30
   EXPECT_EQ(pieces[1].after_ns, 10U * us);
   EXPECT_EQ(pieces[2].host_ns, 90U * us);  // 400 - 310
@@ -95,8 +95,91 @@ TEST(ActivityGraph, AKernelWhoseCallWasLostComesAfterWhatHadStarted) {
   const std::vector<ActivityPiece> pieces = fold_activity(rank.events(), arrivals);
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[0].gpu_ns, 380U * us);  // with the one that was lost
-  EXPECT_EQ(pieces[1].after_compute_ns, 0U);
-  EXPECT_EQ(pieces[2].waits_for, 1);
+  EXPECT_EQ(pieces[1].waits[0].slack_ns, 0U);
+  EXPECT_EQ(pieces[2].waits[1].piece, 1);
+}
+
+/// Compute on stream 7, collectives on stream 16, which waits for an event after the first kernel. The second goes on
+/// beside the collective; the third waits for an event behind it.
+///
+///     stream 7    [first.][second.......]      [third.]
+///     stream 16           [all-reduce.........]
+struct RecordedRank {
+  RecordedRank() {
+    rank.call("cudaLaunchKernel", 10 * us, 11 * us, 1);
+    record(12, 1, 7);
+    rank.call("cudaLaunchKernel", 14 * us, 15 * us, 2);
+    wait(16, 1, 16);
+    rank.call("cudaLaunchKernel", 18 * us, 19 * us, 3);
+    record(20, 2, 16);
+    wait(22, 2, 7);
+    rank.call("cudaLaunchKernel", 24 * us, 25 * us, 4);
+    rank.kernel("first", 100 * us, 200 * us, 1);
+    rank.kernel("second", 201 * us, 400 * us, 2);
+    rank.kernel("ncclAllReduce", 203 * us, 600 * us, 3, 16);
+    rank.kernel("third", 604 * us, 700 * us, 4);
+    arrivals = {arrival_at(203 * us, 600 * us, 0)};
+  }
+  void record(Nanoseconds at_us, std::uint32_t sync_id, std::uint32_t stream) {
+    rank.call("cudaEventRecord", at_us * us, (at_us + 1) * us, ++next);
+    rank.process().event_records.push_back({next, 0, stream, 5, sync_id});
+  }
+  void wait(Nanoseconds at_us, std::uint32_t sync_id, std::uint32_t stream) {
+    rank.call("cudaStreamWaitEvent", at_us * us, (at_us + 1) * us, ++next);
+    rank.process().synchronizations.push_back(
+        {at_us * us, (at_us + 1) * us, next, 0, stream, 5, sync_id, SyncKind::stream_wait_event});
+  }
+
+  OneRank rank;
+  std::vector<Arrival> arrivals;
+  std::uint32_t next = 100;
+};
+
+TEST(ActivityGraph, StreamsWaitForWhatTheirEventsRecord) {
+  RecordedRank made;
+  const std::vector<ActivityPiece> pieces = fold_activity(made.rank.events(), made.arrivals);
+  ASSERT_EQ(pieces.size(), 4U);
+  const ActivityPiece &first = pieces[0], &second = pieces[1], &reduce = pieces[2], &third = pieces[3];
+  EXPECT_EQ(first.end_ns, 200 * us);
+  EXPECT_EQ(second.waits[0].piece, 0);
+  EXPECT_EQ(second.waits[0].slack_ns, 0U);
+  EXPECT_EQ(reduce.kind, PieceKind::collective);
+  EXPECT_EQ(reduce.waits[0].piece, -1);  // nothing before it on its stream
+  EXPECT_EQ(reduce.waits[1].piece, 0);   // not for the second kernel, which was launched before it, too
+  EXPECT_EQ(reduce.waits[1].slack_ns, 0U);
+  EXPECT_EQ(third.waits[0].piece, 1);
+  EXPECT_EQ(third.waits[0].slack_ns, 200U * us);
+  EXPECT_EQ(third.waits[1].piece, 2);
+  EXPECT_EQ(third.waits[1].slack_ns, 0U);
+  for (const ActivityPiece& piece : pieces) EXPECT_FALSE(piece.inferred);
+  EXPECT_EQ(JobGraph({{pieces, {}}}).inferred_share(), 0);
+}
+
+TEST(ActivityGraph, WithoutIdsOfRecordsTheLatestOfTheEventCounts) {
+  RecordedRank made;
+  for (EventRecord& record : made.rank.process().event_records) record.event_sync_id = 0;
+  for (Synchronization& wait : made.rank.process().synchronizations) wait.event_sync_id = 0;
+  const std::vector<ActivityPiece> pieces = fold_activity(made.rank.events(), made.arrivals);
+  ASSERT_EQ(pieces.size(), 4U);
+  EXPECT_EQ(pieces[2].waits[1].piece, 0);
+  EXPECT_EQ(pieces[3].waits[1].piece, 2);
+}
+
+TEST(ActivityGraph, AHostWaitsForWhatItsCallNames) {
+  RecordedRank made;
+  made.rank.call("cudaStreamSynchronize", 30 * us, 705 * us, 200);  // of stream 7
+  made.rank.process().synchronizations.insert(
+      made.rank.process().synchronizations.begin(),
+      Synchronization{30 * us, 705 * us, 200, 0, 7, 0, 0, SyncKind::stream_wait_event});  // as nsys 2025.3 has it
+  made.rank.process().api_calls.sort([](const ApiCall& a, const ApiCall& b) { return a.start_ns < b.start_ns; });
+  const std::vector<ActivityPiece> pieces = fold_activity(made.rank.events(), made.arrivals);
+  ASSERT_EQ(pieces.size(), 5U);
+  const ActivityPiece& wait = pieces[4];
+  EXPECT_EQ(wait.kind, PieceKind::host_wait);
+  EXPECT_FALSE(wait.inferred);
+  EXPECT_EQ(wait.waits[1].piece, 3);
+  EXPECT_EQ(wait.after_host_ns, 670U * us);
+  EXPECT_EQ(wait.after_ns, 5U * us);
 }
 
 TEST(Replay, NothingChangedIsWhatWasMeasured) {
@@ -115,6 +198,84 @@ TEST(Replay, MendingTheSlowOneSavesWhatTheOtherWaited) {
   const Replay replay(graph, 1);
   EXPECT_EQ(replay.run({{1}}).end_ns, 670 * us);  // 100 us less
   EXPECT_EQ(replay.run({{0}}).end_ns, 770 * us);  // it is as usual
+}
+
+TEST(Replay, ComputeBesideACollectiveIsOverEarlierWhereThatIs) {
+  // Rank 0 enters at 100 us, computes 500 us beside the collective, of which a fifth is lost, and then waits for it;
+  // rank 1 enters 400 us late.
+  const auto made = [](Nanoseconds enter_ns, std::vector<ActivityPiece>& pieces, std::vector<ReplayArrival>& arrivals) {
+    ActivityPiece work{0, enter_ns};
+    work.gpu_ns = static_cast<std::uint32_t>(enter_ns);
+    work.after_host_ns = 0;
+    work.arrival = 0;
+    ActivityPiece reduce{enter_ns, 610 * us};
+    reduce.kind = PieceKind::collective;
+    reduce.waits[0] = {0, 0};
+    reduce.arrival = 0;
+    pieces = {work, reduce};
+    ReplayArrival met;
+    met.enter_ns = enter_ns;
+    met.exit_ns = 610 * us;
+    met.instance = 0;
+    met.place = 1;
+    arrivals = {met};
+  };
+  std::vector<ActivityPiece> fast, slow;
+  std::vector<ReplayArrival> fast_arrivals, slow_arrivals;
+  made(100 * us, fast, fast_arrivals);
+  made(500 * us, slow, slow_arrivals);
+  ActivityPiece beside{110 * us, 710 * us};
+  beside.waits[0] = {0, 0};
+  beside.gpu_ns = 600 * us;
+  beside.contention_ns = 100 * us;  // a fifth of the 500 us beside the collective
+  beside.arrival = 1;
+  fast.push_back(beside);
+  const JobGraph graph({{fast, fast_arrivals}, {slow, slow_arrivals}});
+  const Replay replay(graph, 0);
+  EXPECT_EQ(replay.measured().end_ns, 710 * us);
+  // All leave at 210 us instead of 610: 100 us beside instead of 500, so 20 are lost instead of 100.
+  EXPECT_EQ(replay.run({{1}}).end_ns, 630 * us);
+}
+
+TEST(Replay, AStepIsPredictedFromTheOneBefore) {
+  // Rounds of 350 us, in the second of which rank 0 works 50 us longer: its all-reduce leaves 50 us later.
+  const auto made = [](Nanoseconds of_second_ns, std::vector<ActivityPiece>& pieces,
+                       std::vector<ReplayArrival>& arrivals) {
+    Nanoseconds start_ns = 0, end_ns = 0;
+    for (int step = 0; step < 3; ++step) {
+      const Nanoseconds work_ns = step == 1 ? of_second_ns : 200 * us;
+      end_ns = start_ns + (step == 1 ? 400 : 350) * us;
+      ActivityPiece work{start_ns, start_ns + work_ns};
+      work.gpu_ns = static_cast<std::uint32_t>(work_ns);
+      if (step > 0) work.waits[1] = {static_cast<std::int32_t>(pieces.size()) - 1, 0};
+      if (step == 0) work.after_host_ns = 0;
+      work.arrival = step;
+      ActivityPiece reduce{start_ns + work_ns, end_ns};
+      reduce.kind = PieceKind::collective;
+      reduce.waits[0] = {static_cast<std::int32_t>(pieces.size()), 0};
+      reduce.arrival = step;
+      pieces.push_back(work);
+      pieces.push_back(reduce);
+      ReplayArrival met;
+      met.enter_ns = start_ns + work_ns;
+      met.exit_ns = end_ns;
+      met.instance = step;
+      met.own_place = 1;
+      met.step = step;
+      arrivals.push_back(met);
+      start_ns = end_ns;
+    }
+  };
+  std::vector<ActivityPiece> first, second;
+  std::vector<ReplayArrival> first_arrivals, second_arrivals;
+  made(250 * us, first, first_arrivals);
+  made(200 * us, second, second_arrivals);
+  for (ReplayArrival& arrival : second_arrivals) arrival.own_place = 2;
+  const JobGraph graph({{first, first_arrivals}, {second, second_arrivals}});
+  const Replay replay(graph, 3);
+  EXPECT_EQ(replay.measured().step_ends_ns, (std::vector<Nanoseconds>{350 * us, 750 * us, 1100 * us}));
+  // The first as the second took, the second as the third; the third has none after it.
+  EXPECT_EQ(replay.predict_next_steps().step_ends_ns, (std::vector<Nanoseconds>{400 * us, 750 * us, 1100 * us}));
 }
 
 TEST(Replay, BehindAThirdOneMendingSavesNoMoreThanToThere) {

@@ -14,7 +14,7 @@ TEST(Saving, OfEveryStepItHasAnInterval) {
   // Eight steps of 25 ms; each saves 5 ms, give or take 1: 40 of 200 ms.
   std::vector<double> before(8, 25 * ms), after;
   for (const double saved : {4, 6, 5, 5, 6, 4, 5, 5}) after.push_back(25 * ms - saved * ms);
-  const Saving saving = measure_saving(before, after, 40 * ns_of_ms, 200 * ns_of_ms);
+  const Saving saving = measure_saving(before, after, 40 * ns_of_ms, 200 * ns_of_ms, 0);
   EXPECT_DOUBLE_EQ(saving.share, 0.2);
   EXPECT_EQ(saving.once_ns, 0);
   ASSERT_TRUE(saving.low && saving.high);
@@ -29,18 +29,48 @@ TEST(Saving, OfWhatHappenedOnceItIsATimeWithoutInterval) {
   before[17] += 900 * ms;
   before[30] += 0.5 * ms;
   before[31] -= 0.5 * ms;
-  const Saving saving = measure_saving(before, after, 900 * ns_of_ms, 2100 * ns_of_ms);
+  const Saving saving = measure_saving(before, after, 900 * ns_of_ms, 2100 * ns_of_ms, 0);
   EXPECT_NEAR(saving.share, 0.4286, 1e-4);
   EXPECT_EQ(saving.once_ns, 900 * ns_of_ms);
   EXPECT_FALSE(saving.low.has_value());
   EXPECT_FALSE(saving.high.has_value());
 }
 
+TEST(Saving, ATwinDiffersByAsMuchAsItsStepsVary) {
+  // Mended, steps take 17 and 19 ms in turn; one of 60 is another matter.
+  std::vector<double> before(41, 20 * ms), after;
+  for (int s = 0; s < 40; ++s) after.push_back((s % 4 < 2 ? 17 : 19) * ms);
+  after.push_back(60 * ms);
+  before.back() = 60 * ms;
+  const Saving varied = measure_saving(before, after, 80 * ns_of_ms, 860 * ns_of_ms, 0);
+  EXPECT_GT(varied.twin_differs, 0.005);  // one in twenty, by the square root of some twenty blocks
+  EXPECT_LT(varied.twin_differs, 0.05);
+  const std::vector<double> alike(40, 18 * ms);
+  EXPECT_EQ(measure_saving(std::vector<double>(40, 20 * ms), alike, 80 * ns_of_ms, 800 * ns_of_ms, 0).twin_differs, 0);
+}
+
+TEST(Saving, TheReplaysErrorWidensTheInterval) {
+  const std::vector<double> before(20, 20 * ms), after(20, 18 * ms);
+  const Saving saving = measure_saving(before, after, 40 * ns_of_ms, 400 * ns_of_ms, 0.01);
+  EXPECT_NEAR(*saving.low, 0.1 - 0.0196, 1e-12);
+  EXPECT_NEAR(*saving.high, 0.1 + 0.0196, 1e-12);
+}
+
+TEST(ReplayError, IsThatOfStepsPredictedFromTheOneBefore) {
+  // The first lasts from the first activity, and the last has none after it: of the others 20 for 20, 21 for 20, 22
+  // for 20.
+  const std::vector<double> lengths{90, 20, 20, 20, 20}, predicted{20, 20, 21, 22, 20};
+  const ReplayError error = measure_error(lengths, predicted);
+  EXPECT_EQ(error.steps, 3U);
+  EXPECT_NEAR(error.median, 0.05, 1e-12);
+  EXPECT_NEAR(error.most, 0.05, 1e-12);
+}
+
 TEST(Saving, TwiceIsNotOnce) {
   std::vector<double> before(60, 20 * ms), after(60, 20 * ms);
   before[17] += 900 * ms;
   before[44] += 100 * ms;  // a ninth of the other: more than a tenth
-  EXPECT_EQ(measure_saving(before, after, 1000 * ns_of_ms, 2200 * ns_of_ms).once_ns, 0);
+  EXPECT_EQ(measure_saving(before, after, 1000 * ns_of_ms, 2200 * ns_of_ms, 0).once_ns, 0);
 }
 
 TEST(Saving, NoShareLeavesTheWhole) {
@@ -48,15 +78,15 @@ TEST(Saving, NoShareLeavesTheWhole) {
   std::vector<double> before(10, 10 * ms), after(10, 10 * ms);
   before[3] += 500 * ms;
   before[8] += 400 * ms;
-  const Saving wide = measure_saving(before, after, 900 * ns_of_ms, 1000 * ns_of_ms);
+  const Saving wide = measure_saving(before, after, 900 * ns_of_ms, 1000 * ns_of_ms, 0);
   EXPECT_DOUBLE_EQ(wide.share, 0.9);
   EXPECT_GE(*wide.low, 0);
   EXPECT_EQ(*wide.high, 1);
   // A replay may take a little longer than the job did.
-  const Saving less = measure_saving(after, before, -3 * ns_of_ms, 1000 * ns_of_ms);
+  const Saving less = measure_saving(after, before, -3 * ns_of_ms, 1000 * ns_of_ms, 0);
   EXPECT_EQ(less.share, 0);
   EXPECT_EQ(*less.low, 0);
-  EXPECT_EQ(measure_saving({}, {}, 5, 0).share, 0);
+  EXPECT_EQ(measure_saving({}, {}, 5, 0, 0).share, 0);
 }
 
 }  // namespace

@@ -22,15 +22,13 @@ struct HandMadeRank {
   }
   void compute(Nanoseconds start_ns, Nanoseconds end_ns, std::int32_t waits_for = -1, std::uint32_t after_ns = 0) {
     ActivityPiece& piece = add(PieceKind::compute, start_ns, end_ns);
-    piece.waits_for = waits_for;
-    if (waits_for >= 0) piece.after_other_ns = after_ns;
+    if (waits_for >= 0) piece.waits[1] = {waits_for, after_ns};
   }
   void collective(std::int64_t instance, Nanoseconds enter_ns, Nanoseconds exit_ns, std::int32_t step,
                   std::int32_t waits_for = -1, std::uint32_t after_ns = 0) {
     ActivityPiece& piece = add(PieceKind::collective, enter_ns, exit_ns);
     piece.arrival = static_cast<std::int32_t>(arrivals.size());
-    piece.waits_for = waits_for;
-    if (waits_for >= 0) piece.after_other_ns = after_ns;
+    if (waits_for >= 0) piece.waits[1] = {waits_for, after_ns};
     ReplayArrival arrival;
     arrival.enter_ns = enter_ns;
     arrival.exit_ns = exit_ns;
@@ -40,8 +38,7 @@ struct HandMadeRank {
   }
   void host_wait(Nanoseconds end_ns, std::int32_t waits_for) {
     ActivityPiece& piece = add(PieceKind::host_wait, end_ns, end_ns);
-    piece.waits_for = waits_for;
-    piece.after_other_ns = 0;
+    piece.waits[1] = {waits_for, 0};
   }
 
   std::vector<ActivityPiece> pieces;

@@ -30,7 +30,7 @@ LocalTrace sound_trace() {
   std::vector<analysis::ActivityPiece> pieces(2);
   pieces[0].kind = analysis::PieceKind::collective;
   pieces[0].arrival = 1;
-  pieces[1].waits_for = 0;
+  pieces[1].waits[0].piece = 0;
   pieces[1].arrival = 2;  // what comes after the last one
   rank.pieces = PackedRows(pieces);
   rank.exposed = PackedRows(std::vector<analysis::ExposedStretch>(1));
@@ -62,7 +62,7 @@ TEST(RecordChecks, NumbersNameWhatIsThere) {
       },
       [](LocalRank& rank) { change<WorkProfile>(rank.profiles, [](auto& rows) { rows.pop_back(); }); },
       [](LocalRank& rank) { change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[0].arrival = 2; }); },
-      [](LocalRank& rank) { change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[1].waits_for = 1; }); },
+      [](LocalRank& rank) { change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[1].waits[2].piece = 1; }); },
       [](LocalRank& rank) { change<analysis::ExposedStretch>(rank.exposed, [](auto& rows) { rows[0].arrival = -2; }); },
       [](LocalRank& rank) {
         change<analysis::ExposedStretch>(rank.exposed,

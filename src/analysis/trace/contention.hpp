@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cmath>
+
+#include "analysis/statistics/lag_correlation.hpp"
+#include "analysis/trace/rank_events.hpp"
+
+namespace nsys_explain::analysis {
+
+/// What kernels of a trace rank take longer for collectives that run beside them: these hold multiprocessors and use
+/// memory, be it while they wait. Kernels alike (name, grid, block) are compared alone and beside:
+///
+///     40 times alone 100 us each, 40 times beside 125 us each:  a fifth of the time beside is lost
+class Contention {
+ public:
+  explicit Contention(const RankEvents& events);
+
+  /// Of the time that kernels run beside collectives; 0 where nothing tells.
+  double lost_share() const { return lost_share_; }
+  Nanoseconds lost_within(Nanoseconds start_ns, Nanoseconds end_ns) const {
+    return std::llround(lost_share_ * static_cast<double>(beside_.within(start_ns, end_ns)));
+  }
+
+ private:
+  CoveredTime beside_;
+  double lost_share_ = 0;
+};
+
+}  // namespace nsys_explain::analysis
