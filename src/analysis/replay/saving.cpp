@@ -100,7 +100,7 @@ Saving measure_saving(std::span<const double> before_ns, std::span<const double>
     return saving;
   }
   const double half_width = std::hypot(mean_half_width(saved), normal_95 * error);
-  saving.twin_differs = std::numbers::sqrt2 * mean_half_width(left);
+  if (left.size() >= fewest_samples) saving.twin_differs = std::numbers::sqrt2 * mean_half_width(left);
   saving.low = as_share(share - half_width);
   saving.high = as_share(share + half_width);
   return saving;

@@ -32,7 +32,8 @@ ReplayError measure_error(std::span<const double> lengths_ns, std::span<const do
 /// What a replay saves of the elapsed time; shares lie between 0 and 1.
 struct Saving {
   double share = 0;
-  double twin_differs = 0;  ///< by chance alone, by how its steps vary (95%), a job without the fault differs as much
+  double twin_differs =
+      0;  ///< by chance alone, by how its steps vary (95%), a job without the fault differs as much; 0: too few tell
   std::optional<double> low, high;  ///< 95% interval of the mean over steps; empty: it happened once
   Nanoseconds once_ns = 0;          ///< what it saves, where one step holds nearly all of it; 0: it does not
 };
