@@ -73,7 +73,7 @@ ReplayError measure_error(std::span<const double> lengths_ns, std::span<const do
   for (std::size_t s = 1; s + 1 < lengths_ns.size(); ++s)
     if (lengths_ns[s] <= longest_ns && lengths_ns[s + 1] <= longest_ns && lengths_ns[s + 1] > 0)
       errors.push_back(std::abs(predicted_ns[s] / lengths_ns[s + 1] - 1));
-  if (errors.empty()) return {};
+  if (errors.size() < fewest_samples) return {};
   std::sort(errors.begin(), errors.end());
   const auto place = [&](double share) {
     return errors[static_cast<std::size_t>(share * static_cast<double>(errors.size() - 1))];

@@ -26,14 +26,15 @@ struct ReplayError {
   double median = 0, most = 0;  ///< 90% are below `most`
 };
 
-/// `predicted_ns`: of Replay::predict_next_steps; both by step_lengths.
+/// `predicted_ns`: of Replay::predict_next_steps; both by step_lengths. None where fewer than eight steps are
+/// predicted.
 ReplayError measure_error(std::span<const double> lengths_ns, std::span<const double> predicted_ns);
 
 /// What a replay saves of the elapsed time; shares lie between 0 and 1.
 struct Saving {
   double share = 0;
-  double twin_differs =
-      0;  ///< by chance alone, by how its steps vary (95%), a job without the fault differs as much; 0: too few tell
+  /// By chance alone, by how its steps vary (95%), a job without the fault differs as much; 0: too few steps tell.
+  double twin_differs = 0;
   std::optional<double> low, high;  ///< 95% interval of the mean over steps; empty: it happened once
   Nanoseconds once_ns = 0;          ///< what it saves, where one step holds nearly all of it; 0: it does not
 };

@@ -152,7 +152,8 @@ TEST(ActivityGraph, StreamsWaitForWhatTheirEventsRecord) {
   EXPECT_EQ(third.waits[1].piece, 2);
   EXPECT_EQ(third.waits[1].slack_ns, 0U);
   for (const ActivityPiece& piece : pieces) EXPECT_FALSE(piece.inferred);
-  EXPECT_EQ(JobGraph({{pieces, {}}}).inferred_share(), 0);
+  const std::vector<ReplayArrival> arrivals(1);
+  EXPECT_EQ(JobGraph({{pieces, arrivals}}).inferred_share(), 0);
 }
 
 TEST(ActivityGraph, WithoutIdsOfRecordsTheLatestOfTheEventCounts) {

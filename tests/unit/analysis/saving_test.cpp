@@ -57,13 +57,17 @@ TEST(Saving, TheReplaysErrorWidensTheInterval) {
 }
 
 TEST(ReplayError, IsThatOfStepsPredictedFromTheOneBefore) {
-  // The first lasts from the first activity, and the last has none after it: of the others 20 for 20, 21 for 20, 22
-  // for 20.
-  const std::vector<double> lengths{90, 20, 20, 20, 20}, predicted{20, 20, 21, 22, 20};
+  // The first lasts from the first activity, and the last has none after it. Of the nine others one is 10% off, two are
+  // 5% off, and six are right.
+  std::vector<double> lengths(11, 20), predicted(11, 20);
+  lengths[0] = 25;
+  predicted[2] = predicted[3] = 21;
+  predicted[5] = 22;
   const ReplayError error = measure_error(lengths, predicted);
-  EXPECT_EQ(error.steps, 3U);
-  EXPECT_NEAR(error.median, 0.05, 1e-12);
+  EXPECT_EQ(error.steps, 9U);
+  EXPECT_EQ(error.median, 0);
   EXPECT_NEAR(error.most, 0.05, 1e-12);
+  EXPECT_EQ(measure_error(std::vector<double>(9, 20), std::vector<double>(9, 21)).steps, 0U);  // too few
 }
 
 TEST(Saving, TwiceIsNotOnce) {
