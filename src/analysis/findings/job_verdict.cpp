@@ -90,7 +90,7 @@ std::string tell_unjudged(const JobReport& report) {
 std::string tell_nobody(const JobReport& report, std::string_view late) {
   const std::string longer = describe_late_without_cost(report);
   return longer.empty() ? fmt::format("No trace rank is {}", late)
-                        : fmt::format("No trace rank is late at a cost that the replay finds, though {}", longer);
+                        : fmt::format("No trace rank is late at a cost beyond what steps vary by, though {}", longer);
 }
 
 /// Its title as a sentence.

@@ -29,7 +29,7 @@ void add_late_without_cost(const JobReport& report, std::vector<Finding>& findin
   Finding finding;
   finding.id = "late-without-cost";
   finding.severity = FindingSeverity::low;
-  finding.title = describe_late_without_cost(report) + ", and the replay finds next to no cost of it";
+  finding.title = describe_late_without_cost(report) + ", and mending that saves no more than steps vary by";
   for (const LateWithoutCost& late : report.late_without_cost)
     finding.evidence.push_back(fmt::format("{}: {:.1f}% of the time longer; chance of this by luck: at most {:.1e}",
                                            ranks_text(late), 100 * late.longer_share, late.p_value));

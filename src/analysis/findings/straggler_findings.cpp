@@ -13,6 +13,7 @@
 #include "analysis/causes/long_waits.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/shared_gpu_findings.hpp"
 #include "analysis/links/slow_links.hpp"
 #include "model/schema/job.hpp"
@@ -321,9 +322,12 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
   Finding finding;
   finding.id = "rotating-delay";
   finding.severity = severity_of(cost, lost_time);
+  const std::string longer = describe_late_without_cost(report);
   finding.title = fmt::format(
-      "delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; nobody {}is late as a rule",
-      gpu_time(unnamed_ns), 100 * cost, attributed_stragglers(report).empty() ? "" : "else ");
+      "delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; {}", gpu_time(unnamed_ns),
+      100 * cost,
+      !longer.empty() ? longer
+                      : fmt::format("nobody {}is late as a rule", attributed_stragglers(report).empty() ? "" : "else "));
   finding.evidence.push_back(
       fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
                   report.delay.gpu_hours_per_day * share(unnamed_ns, report.delay.attributed_ns), gpu_time(unnamed_ns),

@@ -82,7 +82,7 @@ ReplayError measure_error(std::span<const double> lengths_ns, std::span<const do
 }
 
 Saving measure_saving(std::span<const double> before_ns, std::span<const double> after_ns, Nanoseconds saved_ns,
-                      Nanoseconds elapsed_ns, double error) {
+                      Nanoseconds elapsed_ns, std::optional<double> error) {
   if (elapsed_ns <= 0) return {};
   Saving saving;
   const double share = static_cast<double>(saved_ns) / static_cast<double>(elapsed_ns);
@@ -99,8 +99,9 @@ Saving measure_saving(std::span<const double> before_ns, std::span<const double>
     saving.once_ns = saved_ns;
     return saving;
   }
-  const double half_width = std::hypot(mean_half_width(saved), normal_95 * error);
   if (left.size() >= fewest_samples) saving.twin_differs = std::numbers::sqrt2 * mean_half_width(left);
+  if (!error) return saving;
+  const double half_width = std::hypot(mean_half_width(saved), normal_95 * *error);
   saving.low = as_share(share - half_width);
   saving.high = as_share(share + half_width);
   return saving;

@@ -75,7 +75,8 @@ Nanoseconds JobReplay::elapsed_ns(const analysis::ReplayedTime& replayed) const 
 analysis::Saving JobReplay::saving(const analysis::ReplayedTime& unmended,
                                    const analysis::ReplayedTime& replayed) const {
   return analysis::measure_saving(steps_of(unmended).lengths_ns, steps_of(replayed).lengths_ns,
-                                  elapsed_ns(unmended) - elapsed_ns(replayed), elapsed_ns(measured_), error_.median);
+                                  elapsed_ns(unmended) - elapsed_ns(replayed), elapsed_ns(measured_),
+                                  error_.steps > 0 ? std::optional(error_.median) : std::nullopt);
 }
 
 std::optional<double> JobReplay::saved_share(std::span<const std::size_t> ranks) const {
