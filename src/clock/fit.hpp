@@ -75,8 +75,8 @@ struct ClockFit {
 /// bias of a session's exits from a class is a random effect, whose spread follows from how much they vary and how long
 /// the class takes (docs/method.md, "How members leave"): classes that take least decide the offsets, while all help
 /// with the drift. Sessions on one host's
-/// clock count as one session, unless collectives contradict that (host_ties.hpp). Operations that do not synchronise, and all-to-all, are used only between sessions
-/// that nothing better relates, with a warning.
+/// clock count as one session, unless collectives contradict that (host_ties.hpp). Operations that do not synchronise,
+/// and all-to-all, are used only between sessions that nothing better relates, with a warning.
 ///
 /// Collective over the tool ranks of `reduction`. The result is equal bit for bit on every rank and for every
 /// distribution and order of observations: whatever is summed across instances is summed in integers. Memory is

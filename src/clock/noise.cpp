@@ -69,8 +69,7 @@ void Noise::estimate_scales(const ResidualCounts& seen, double parameters, const
     constexpr std::int64_t enough_instances = 8;
     if (scale_class.instances < enough_instances || samples == 0) continue;
     const double deviation = median_to_deviation * histogram::quantile(bins, 0.5);
-    scale_class.scale_ns =
-        std::max(deviation / std::sqrt(std::max(freedom_, least_freedom)), smallest_scale_ns);
+    scale_class.scale_ns = std::max(deviation / std::sqrt(std::max(freedom_, least_freedom)), smallest_scale_ns);
   }
   update_biases(*set_);
 }
@@ -85,7 +84,8 @@ double Noise::total_precision(std::span<const Sample> members, std::size_t bias)
   return total;
 }
 
-/// Exits of some members scatter more than those of others, by factors of ten and more; weighing all alike would let the noisiest member's clock follow a few of its exits. One step towards an M-estimate of scale.
+/// Exits of some members scatter more than those of others, by factors of ten and more; weighing all alike would let
+/// the noisiest member's clock follow a few of its exits. One step towards an M-estimate of scale.
 void Noise::estimate_factors(Part part, const Reduction& reduction) {
   if (biases_ == 0) return;
   const FixedPoint fixed(1, set_->total_samples + 1);

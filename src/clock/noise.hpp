@@ -22,8 +22,7 @@ struct ResidualCounts {
 /// operation; and the weights of exits that follow from them.
 class Noise {
  public:
-  explicit Noise(SampleSet& set)
-      : set_(&set), biases_(set.biases), factor_(set.component.size() * biases_, 1.0) {}
+  explicit Noise(SampleSet& set) : set_(&set), biases_(set.biases), factor_(set.component.size() * biases_, 1.0) {}
 
   /// Counts the residuals of an instance for the scale of its class.
   void see(const SampleGroup& group, std::span<const Sample> members, ResidualCounts& seen) const;

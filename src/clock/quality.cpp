@@ -121,8 +121,8 @@ std::vector<ClassResidual> residuals_by_class(const SampleSet& set, const Residu
   std::vector<ClassResidual> result;
   for (const auto& [key, row] : rows) {
     const auto& [operation, one_host, from_bytes] = key;
-    result.push_back({operation, one_host, from_bytes, true, row.samples, row.quantile(0.5), row.quantile(0.9),
-                      row.largest});
+    result.push_back(
+        {operation, one_host, from_bytes, true, row.samples, row.quantile(0.5), row.quantile(0.9), row.largest});
   }
   return result;
 }

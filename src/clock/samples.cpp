@@ -16,8 +16,8 @@ namespace nsys_explain::clock {
 namespace {
 
 constexpr std::int64_t operations = static_cast<std::int64_t>(Operation::barrier) + 1;
-constexpr std::int64_t sizes = 42;  // log2 of bytes + 1; 0: unknown
-constexpr std::int64_t scopes = 4;  // one host or several, by tree or not
+constexpr std::int64_t sizes = 42;           // log2 of bytes + 1; 0: unknown
+constexpr std::int64_t scopes = 4;           // one host or several, by tree or not
 constexpr std::int64_t kernel_buckets = 16;  // kernel names that fall into one bucket share a scale: coarser, not wrong
 constexpr std::int64_t class_codes = operations * sizes * scopes * kernel_buckets;
 
@@ -27,7 +27,8 @@ std::int64_t class_code(const ObservedInstance& instance, bool one_host) {
           ? 0
           : std::min<std::int64_t>(1 + std::bit_width(static_cast<std::uint64_t>(instance.message_bytes)), sizes - 1);
   const auto bucket = static_cast<std::int64_t>(splitmix(instance.kernel_name_hash) % kernel_buckets);
-  return ((static_cast<std::int64_t>(instance.operation) * sizes + size) * scopes + (one_host ? 1 : 0) + (instance.by_tree ? 2 : 0)) *
+  return ((static_cast<std::int64_t>(instance.operation) * sizes + size) * scopes + (one_host ? 1 : 0) +
+          (instance.by_tree ? 2 : 0)) *
              kernel_buckets +
          bucket;
 }
@@ -186,8 +187,8 @@ void agree_on_classes(SampleSet& set, const Reduction& reduction) {
   for (SampleGroup& group : set.own.groups) group.scale_class = index[group.scale_class];
 }
 
-/// By how much somebody who was the last in `beyond` more of `instances` than one in its members is so beyond chance: two
-/// standard errors of a share.
+/// By how much somebody who was the last in `beyond` more of `instances` than one in its members is so beyond chance:
+/// two standard errors of a share.
 double beyond_chance(double instances, double beyond) {
   if (instances == 0) return 0;
   constexpr double standard_errors = 2, largest_deviation = 0.5;  // of one instance
@@ -230,7 +231,8 @@ void measure_least_durations(SampleSet& set, const Reduction& reduction) {
     scale_class.prior_ns = scale_class.scale_ns = std::max(apart * scale_class.least_ns, least_apart_ns);
   }
   for (std::size_t i = 0; i < sessions * classes; ++i)
-    set.last_share.push_back(beyond_chance(static_cast<double>(last[2 * i]), static_cast<double>(last[2 * i + 1]) / 1e3));
+    set.last_share.push_back(
+        beyond_chance(static_cast<double>(last[2 * i]), static_cast<double>(last[2 * i + 1]) / 1e3));
 }
 
 /// A column of its own for each of the classes that take least, whose members leave most alike; the others share one.
@@ -240,8 +242,7 @@ void assign_bias_columns(SampleSet& set) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return set.classes[a].least_ns < set.classes[b].least_ns; });
-  for (std::size_t i = 0; i < order.size(); ++i)
-    set.classes[order[i]].bias = std::min(i, most_columns - 1);
+  for (std::size_t i = 0; i < order.size(); ++i) set.classes[order[i]].bias = std::min(i, most_columns - 1);
   set.biases = std::min(order.size(), most_columns);
   update_biases(set);
 }
@@ -387,10 +388,9 @@ void update_biases(SampleSet& set) {
     const BiasShares shares = bias_shares(scale_class);
     for (std::size_t s = 0; s < set.sessions; ++s) {
       const double of_last = shares.of_last * set.last_share[s * classes + k];
-      const double of_scale_ns =
-          set.scales_are_known ? lasting * scale_class.scale_ns : largest * scale_class.least_ns;
-      const double deviation_ns = std::hypot(of_scale_ns, of_last * scale_class.least_ns,
-                                             shares.always * scale_class.least_ns);
+      const double of_scale_ns = set.scales_are_known ? lasting * scale_class.scale_ns : largest * scale_class.least_ns;
+      const double deviation_ns =
+          std::hypot(of_scale_ns, of_last * scale_class.least_ns, shares.always * scale_class.least_ns);
       double& bias_ns = set.bias_ns[s * set.biases + scale_class.bias];
       bias_ns = std::max(bias_ns, deviation_ns);
     }

@@ -30,9 +30,9 @@ struct ScaleClass {
   double prior_ns = 0;
   double scale_ns = 0;
   std::int64_t instances = 0;
-  double least_ns = 0;  ///< median of how long an instance takes the member that it takes least: its last one
-  std::size_t bias = 0;  ///< column of the members' biases
-  double variance = 1;  ///< of the weighted noise, relative to what the weights say (see estimator.cpp)
+  double least_ns = 0;    ///< median of how long an instance takes the member that it takes least: its last one
+  std::size_t bias = 0;   ///< column of the members' biases
+  double variance = 1;    ///< of the weighted noise, relative to what the weights say (see estimator.cpp)
   bool is_loose = false;  ///< members do not end together, so that it relates nothing
 };
 
@@ -98,11 +98,11 @@ struct Communicators {
 
 struct SampleSet {
   std::size_t sessions = 0;
-  Samples own;   ///< of this tool rank
+  Samples own;  ///< of this tool rank
   std::vector<ScaleClass> classes;
-  Communicators communicators;     ///< the same on every tool rank
-  std::int64_t total_samples = 0;  ///< of all tool ranks
-  bool thinned = false;            ///< some instances are not chosen
+  Communicators communicators;          ///< the same on every tool rank
+  std::int64_t total_samples = 0;       ///< of all tool ranks
+  bool thinned = false;                 ///< some instances are not chosen
   std::vector<std::int32_t> component;  ///< smallest session reachable by usable groups
   std::vector<std::int32_t> bridged;    ///< the same by synchronising operations only
   std::vector<std::int64_t> observed;   ///< usable samples per session, all tool ranks
@@ -110,8 +110,9 @@ struct SampleSet {
   /// Biases are as the scales say. Until then they may be large, so that scales tell what varies from instance to
   /// instance, and not how classes disagree.
   bool scales_are_known = false;
-  std::vector<double> bias_ns;          ///< [session * biases + column]: standard deviation (update_biases)
-  std::vector<double> last_share;       ///< [session * classes + class]: how often it is the last to enter, beyond one in its members and beyond chance
+  std::vector<double> bias_ns;     ///< [session * biases + column]: standard deviation (update_biases)
+  std::vector<double> last_share;  ///< [session * classes + class]: how often it is the last to enter, beyond one in
+                                   ///< its members and beyond chance
 };
 
 /// Sets which groups are usable, and what they relate.

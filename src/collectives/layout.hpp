@@ -110,9 +110,9 @@ struct OperationKey {
 std::vector<OperationKey> name_kernels_without_call(std::span<const SampledOperation> samples,
                                                     const clock::CoarseClocks& clocks);
 
-/// Streams of trace ranks on which no call names a communicator, while calls of other trace ranks do, as where nsys lost
-/// a process's NVTX. Such a stream is of the communicator that has more members by NCCL's count than named it, if in
-/// each collective both were there at one time. Only where one communicator fits, and no more streams than it lacks.
+/// Streams of trace ranks on which no call names a communicator, while calls of other trace ranks do, as where nsys
+/// lost a process's NVTX. Such a stream is of the communicator that has more members by NCCL's count than named it, if
+/// in each collective both were there at one time. Only where one communicator fits, and no more streams than it lacks.
 std::map<StreamPart, std::uint64_t> name_streams_without_calls(std::span<const SampledOperation> samples,
                                                                std::span<const SequenceSummary> summaries,
                                                                std::span<const Session> sessions,

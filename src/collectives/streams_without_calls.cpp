@@ -66,9 +66,8 @@ class StreamNamer {
   std::uint64_t only_communicator(const Stream& stream) const {
     std::uint64_t only = 0;
     for (const auto& [key, members] : named_) {
-      if (lacking(key) <= 0 || !std::all_of(members.begin(), members.end(), [&](const auto& member) {
-            return were_together(stream, member.second);
-          }))
+      if (lacking(key) <= 0 || !std::all_of(members.begin(), members.end(),
+                                            [&](const auto& member) { return were_together(stream, member.second); }))
         continue;
       if (only != 0) return 0;
       only = key;
@@ -76,8 +75,8 @@ class StreamNamer {
     return only;
   }
 
-  /// By the coarse clock, where it relates them; else sessions of one host have its UTC. That is not taken on trust: the
-  /// operations confirm it, or are left alone.
+  /// By the coarse clock, where it relates them; else sessions of one host have its UTC. That is not taken on trust:
+  /// the operations confirm it, or are left alone.
   enum class Clock : std::uint8_t { none, coarse, utc };
   Clock clock_of(std::int32_t a, std::int32_t b) const {
     if (clocks_.component_of(a) == clocks_.component_of(b)) return Clock::coarse;

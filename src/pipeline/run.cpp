@@ -122,7 +122,9 @@ class Run {
   void write_report();
   int end_early();
   void end_well(int code);
-  ReplaySetting replay_setting() const { return {clock_.report, ranks_, attribution_.steps, attribution_.steps_apart, groupings_}; }
+  ReplaySetting replay_setting() const {
+    return {clock_.report, ranks_, attribution_.steps, attribution_.steps_apart, groupings_};
+  }
   Inquiry inquiry() const {
     return {plan_->discovery.traces, *reading_, clock_.report, ranks_, cross_, local_traces_, attribution_.delays};
   }

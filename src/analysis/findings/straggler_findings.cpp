@@ -323,11 +323,11 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
   finding.id = "rotating-delay";
   finding.severity = severity_of(cost, lost_time);
   const std::string longer = describe_late_without_cost(report);
-  finding.title = fmt::format(
-      "delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; {}", gpu_time(unnamed_ns),
-      100 * cost,
-      !longer.empty() ? longer
-                      : fmt::format("nobody {}is late as a rule", attributed_stragglers(report).empty() ? "" : "else "));
+  finding.title = fmt::format("delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; {}",
+                              gpu_time(unnamed_ns), 100 * cost,
+                              !longer.empty() ? longer
+                                              : fmt::format("nobody {}is late as a rule",
+                                                            attributed_stragglers(report).empty() ? "" : "else "));
   finding.evidence.push_back(
       fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
                   report.delay.gpu_hours_per_day * share(unnamed_ns, report.delay.attributed_ns), gpu_time(unnamed_ns),

@@ -75,7 +75,8 @@ class WayBack {
     std::uint32_t least = no_bound;
     for (const std::size_t w : {std::size_t{1}, std::size_t{2}, std::size_t{0}}) {
       const std::int32_t before = graph_.waited_for(at_, w);
-      if (before >= 0 && here.waits[w].slack_ns < least) std::tie(bound, least) = std::pair(before, here.waits[w].slack_ns);
+      if (before >= 0 && here.waits[w].slack_ns < least)
+        std::tie(bound, least) = std::pair(before, here.waits[w].slack_ns);
     }
     return here.after_host_ns < least ? host : bound;
   }

@@ -15,9 +15,9 @@ struct StepLengths {
   Nanoseconds apart_ns = 0;  ///< of those apart, all together
 };
 
-/// From the latest exit of one step to that of the next; steps that hold none are left out. `steps_apart` (ascending) are
-/// no part of the mean step (steps_apart.hpp). What one does behind its last collective lies in the step after it, so that
-/// one is apart, too.
+/// From the latest exit of one step to that of the next; steps that hold none are left out. `steps_apart` (ascending)
+/// are no part of the mean step (steps_apart.hpp). What one does behind its last collective lies in the step after it,
+/// so that one is apart, too.
 StepLengths step_lengths(const ReplayedTime& replayed, Nanoseconds start_ns, std::span<const std::int32_t> steps_apart);
 
 /// |predicted / measured - 1| of steps whose length was predicted from another step.
@@ -37,7 +37,7 @@ struct Saving {
   double twin_differs = 0;
   /// 95% interval of the mean over steps; empty: it happened once, or nothing tells how much the replay errs.
   std::optional<double> low, high;
-  Nanoseconds once_ns = 0;          ///< what it saves, where one step holds nearly all of it; 0: it does not
+  Nanoseconds once_ns = 0;  ///< what it saves, where one step holds nearly all of it; 0: it does not
 };
 
 /// `before_ns`, `after_ns`: the durations of the steps, equally many; `saved_ns` of `elapsed_ns` in all; `error`: of

@@ -47,17 +47,18 @@ struct ActivityPiece {
   std::uint32_t after_host_ns = no_bound;  ///< slack of what the host did before; no_bound: it is not known
   /// Compute: slack of its last launch. Once work is shorter, the GPU catches up with the host.
   std::uint32_t after_last_launch_ns = no_bound;
-  std::int32_t arrival = -1;        ///< Arrival::index; else that of the next one in the order of launches
-  std::uint32_t gpu_ns = 0;         ///< compute: for how long the GPU was busy, but for copies
-  std::uint32_t copy_ns = 0;        ///< likewise, with copies and sets beside which nothing ran
-  std::uint32_t last_ns = 0;        ///< of these, with the last of its launches
-  std::uint32_t contention_ns = 0;  ///< of gpu_ns: what kernels took longer for collectives beside them (contention.hpp)
+  std::int32_t arrival = -1;  ///< Arrival::index; else that of the next one in the order of launches
+  std::uint32_t gpu_ns = 0;   ///< compute: for how long the GPU was busy, but for copies
+  std::uint32_t copy_ns = 0;  ///< likewise, with copies and sets beside which nothing ran
+  std::uint32_t last_ns = 0;  ///< of these, with the last of its launches
+  std::uint32_t contention_ns =
+      0;  ///< of gpu_ns: what kernels took longer for collectives beside them (contention.hpp)
   /// What the host did by itself since the piece before, until it launched this one; in a row, until the launch that
   /// after_host_ns is the slack of.
   std::uint32_t host_ns = 0;
   std::uint32_t after_ns = 0;  ///< host_wait: for how long the call went on once the GPU had come there
   PieceKind kind = PieceKind::compute;
-  bool inferred = false;  ///< what it waited for last is told by times alone, not by a record
+  bool inferred = false;                      ///< what it waited for last is told by times alone, not by a record
   std::array<std::uint8_t, 2> reserved = {};  ///< no padding bytes travel uninitialised
 };
 

@@ -37,8 +37,8 @@ struct Agreement {
   std::size_t changes = 0;
 };
 
-/// If step i of one is step i + `later` of the other; nothing where too few steps tell. Clocks change the distance alike
-/// from step to step.
+/// If step i of one is step i + `later` of the other; nothing where too few steps tell. Clocks change the distance
+/// alike from step to step.
 std::optional<Agreement> agreement_of_exits(const ProcessSteps& reference, const ProcessSteps& other,
                                             std::int64_t later) {
   constexpr std::size_t fewest = 8;
@@ -61,9 +61,9 @@ std::optional<Agreement> agreement_of_exits(const ProcessSteps& reference, const
   return Agreement{static_cast<double>(std::max(floor_ns, lower_median(changes))), changes.size()};
 }
 
-/// Which steps are one, where the exits say so clearly: no step takes as long as another, but the members of a collective
-/// leave it together. The log of a median of n distances has a standard error of about 1 / sqrt(n); what agrees best must
-/// be four of the difference of two better than any other.
+/// Which steps are one, where the exits say so clearly: no step takes as long as another, but the members of a
+/// collective leave it together. The log of a median of n distances has a standard error of about 1 / sqrt(n); what
+/// agrees best must be four of the difference of two better than any other.
 std::optional<std::int64_t> later_by_exits(const ProcessSteps& reference, const ProcessSteps& other) {
   constexpr double standard_errors = 4;
   struct Shift {
@@ -123,7 +123,8 @@ CommonSteps steps_of_all(const std::vector<ProcessSteps>& processes, const std::
     const std::int64_t first = later[p], end = later[p] + processes[p].steps;
     all = {std::max(all.first, first), std::min(all.end, end)};
     any = {std::min(any.first, first), std::max(any.end, end)};
-    const std::int64_t first_alike = first_of_sequence.try_emplace(processes[p].communication_hash, first).first->second;
+    const std::int64_t first_alike =
+        first_of_sequence.try_emplace(processes[p].communication_hash, first).first->second;
     are_alike_but_shifted = are_alike_but_shifted || first_alike != first;
   }
   if (!are_alike_but_shifted || 2 * (all.end - all.first) < any.end - any.first) return unlimited;

@@ -6,8 +6,8 @@
 #include "analysis/window/run_parts.hpp"
 
 /// Which steps the whole job analyses: every process tells its own, and all must mean the same ones, before anything is
-/// matched. Numbers in ranges tell; else the ends of their last collectives, which differ alike in each step by the clocks
-/// alone; else equal counts, else UTC.
+/// matched. Numbers in ranges tell; else the ends of their last collectives, which differ alike in each step by the
+/// clocks alone; else equal counts, else UTC.
 namespace nsys_explain::analysis {
 
 /// What all tool ranks hear of the steps of one process. Times are UTC.
@@ -46,9 +46,9 @@ struct CommonWindow {
 
 /// One for each process, in their order. Slow first steps of a job are those in which all are slow. A process without
 /// steps among others is analysed while these are. Where the recording of no process goes on for longer than a step
-/// before its first one, or after its last one, what lies there is a part of a step and belongs to them. Steps that some
-/// processes did not record are left out where their recordings look alike and are not. Does not depend on the order of
-/// the processes.
+/// before its first one, or after its last one, what lies there is a part of a step and belongs to them. Steps that
+/// some processes did not record are left out where their recordings look alike and are not. Does not depend on the
+/// order of the processes.
 std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& processes);
 
 /// The same in trace time.

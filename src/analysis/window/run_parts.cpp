@@ -88,7 +88,8 @@ void record_communication(const RankEvents& events, RecordedSteps& recorded) {
   for (const Kernel& kernel : events.device.kernels) {
     if (!events.is_communication(kernel)) continue;
     const auto launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
-    launched.push_back({launch ? launch->start_ns : kernel.start_ns, kernel.end_ns, events.device.kind_of(kernel).short_name});
+    launched.push_back(
+        {launch ? launch->start_ns : kernel.start_ns, kernel.end_ns, events.device.kind_of(kernel).short_name});
   }
   std::stable_sort(launched.begin(), launched.end(),
                    [](const Launched& a, const Launched& b) { return a.launched_ns < b.launched_ns; });
@@ -181,12 +182,11 @@ Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, cons
     Nanoseconds busy_ns = 0;
   };
   const bool has_slow_steps = slow_first_steps(steps.own_length) > 0;
-  std::array<Part, 4> parts{{{"start_up", {open_begin_ns, first_step_ns}, false},
-                             {has_slow_steps ? "slow_first_steps" : "unshared_steps",
-                              {first_step_ns, window.start_ns},
-                              false},
-                             {has_steps ? "steps" : "activity", window, true},
-                             {"after", {window.end_ns, open_end_ns}, false}}};
+  std::array<Part, 4> parts{
+      {{"start_up", {open_begin_ns, first_step_ns}, false},
+       {has_slow_steps ? "slow_first_steps" : "unshared_steps", {first_step_ns, window.start_ns}, false},
+       {has_steps ? "steps" : "activity", window, true},
+       {"after", {window.end_ns, open_end_ns}, false}}};
   for_each_busy_stretch(events.device, [&](const Interval& stretch) {
     for (Part& part : parts)
       part.busy_ns += std::max<Nanoseconds>(

@@ -40,8 +40,8 @@ struct RecordedSteps {
   /// of equal hash went through the same collectives, so what was launched after the k-th of them can be told on each.
   std::vector<Nanoseconds> communication_ns;
   std::uint64_t communication_hash = 0;
-  /// Of each step when the last communication kernel launched in it ended; no_time: it has none. Members of a collective
-  /// leave it together, so these tell which steps of two ranks are one, whatever their clocks say.
+  /// Of each step when the last communication kernel launched in it ended; no_time: it has none. Members of a
+  /// collective leave it together, so these tell which steps of two ranks are one, whatever their clocks say.
   std::vector<Nanoseconds> last_exit_ns;
 
   template <class Archive>

@@ -118,7 +118,8 @@ inline constexpr struct StepBudget : Declaration {
 inline constexpr struct RunParts : Declaration {
   Text part{
       *this, "part", "",
-      "start_up: before the first step; slow_first_steps: they compile or allocate; unshared_steps: other processes did "
+      "start_up: before the first step; slow_first_steps: they compile or allocate; unshared_steps: other processes "
+      "did "
       "not record them; steps; after: what follows the last step that is analysed; activity: what is analysed where no "
       "steps are known"};
   Time begin_ns{*this, "begin_ns", "ns", "job time at which the host began it"};

@@ -19,10 +19,10 @@ namespace nsys_explain::pipeline {
 
 struct Attribution {
   analysis::JobDelays delays;
-  analysis::Steps steps;           ///< of the job; job time
+  analysis::Steps steps;                  ///< of the job; job time
   std::vector<std::int32_t> steps_apart;  ///< of these; they are no part of the mean step
-  std::vector<StepRow> step_rows;  ///< of this tool rank's trace ranks, by (step, trace rank)
-  std::vector<WaitCell> waits;     ///< who waited for whom; on rank 0 only
+  std::vector<StepRow> step_rows;         ///< of this tool rank's trace ranks, by (step, trace rank)
+  std::vector<WaitCell> waits;            ///< who waited for whom; on rank 0 only
 };
 
 /// Collective: finds where the waits of all instances come from, and splits the lateness of every arrival of the owned

@@ -18,7 +18,7 @@ namespace nsys_explain::pipeline {
 struct ReplaySetting {
   const ClockReport& clock;
   const JobRanks& job;
-  const analysis::Steps& steps;  ///< of the job
+  const analysis::Steps& steps;               ///< of the job
   std::span<const std::int32_t> steps_apart;  ///< Attribution::steps_apart
   std::span<const analysis::Grouping> groupings;
 };

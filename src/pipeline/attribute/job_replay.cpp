@@ -42,7 +42,8 @@ bool have_one_clock(const GatheredJob& gathered, const ReplaySetting& setting) {
 
 JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
                      std::vector<LocalTrace>& local_traces, int threads)
-    : communicator_(communicator), run_all_([threads](const std::vector<std::function<void()>>& tasks) {
+    : communicator_(communicator),
+      run_all_([threads](const std::vector<std::function<void()>>& tasks) {
         run_in_parallel(tasks, std::min(threads, most_at_once));
       }),
       steps_apart_(setting.steps_apart.begin(), setting.steps_apart.end()) {

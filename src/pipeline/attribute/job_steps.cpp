@@ -163,7 +163,8 @@ std::vector<std::int32_t> steps_apart(const exchange::Communicator& communicator
       if (numbers[own] < 0) continue;
       Counts& counts = mine[static_cast<std::size_t>(numbers[own])];
       ++counts.have_it;
-      if (std::binary_search(rank->steps_with_more.begin(), rank->steps_with_more.end(), static_cast<std::int32_t>(own)))
+      if (std::binary_search(rank->steps_with_more.begin(), rank->steps_with_more.end(),
+                             static_cast<std::int32_t>(own)))
         ++counts.do_more;
     }
   }

@@ -112,8 +112,7 @@ std::vector<PlannedScenario> scenarios_of_all(const analysis::JobGraph& graph, c
 
 void measure_step_time(const JobReplay& job, StepTime& time) {
   std::vector<std::int64_t> durations;
-  for (const double duration : job.steps_of(job.measured()).lengths_ns)
-    durations.push_back(std::llround(duration));
+  for (const double duration : job.steps_of(job.measured()).lengths_ns) durations.push_back(std::llround(duration));
   std::sort(durations.begin(), durations.end());
   time.steps = std::ssize(durations);
   if (!durations.empty()) {

@@ -33,14 +33,15 @@ namespace nsys_explain::pipeline {
 /// One trace rank whose events this tool rank holds.
 struct LocalRank {
   TraceRankKey key;
-  std::int32_t trace_rank = -1;                  ///< set once the ranks of the whole job are resolved
-  std::size_t session = 0;                       ///< index into the run's sessions, set at the same time
-  Budget budget;                                 ///< trace time until the clock is known
-  std::vector<Arrival> arrivals;                 ///< trace time until then, too; until the path is made of them
-  analysis::Steps steps;                         ///< likewise
-  std::vector<std::int32_t> steps_with_more;     ///< of these (analysis::steps_with_more); none where the user chose what is analysed
-  analysis::RankTimeline path;                   ///< of the arrivals, once they are matched; session time u
-  std::uint64_t kernel_names = 0;                ///< analysis::names_of_kernels
+  std::int32_t trace_rank = -1;   ///< set once the ranks of the whole job are resolved
+  std::size_t session = 0;        ///< index into the run's sessions, set at the same time
+  Budget budget;                  ///< trace time until the clock is known
+  std::vector<Arrival> arrivals;  ///< trace time until then, too; until the path is made of them
+  analysis::Steps steps;          ///< likewise
+  std::vector<std::int32_t>
+      steps_with_more;             ///< of these (analysis::steps_with_more); none where the user chose what is analysed
+  analysis::RankTimeline path;     ///< of the arrivals, once they are matched; session time u
+  std::uint64_t kernel_names = 0;  ///< analysis::names_of_kernels
   PackedRows<WorkProfile> profiles;              ///< of every arrival, in enter order; trace time, whatever the clock
   PackedRows<analysis::ActivityPiece> pieces;    ///< trace time, whatever the clock
   PackedRows<analysis::ExposedStretch> exposed;  ///< likewise

@@ -50,7 +50,8 @@ bool are_arrivals(const std::vector<Arrival>& arrivals, std::size_t steps) {
     const bool has_times = is_time(one.enter_ns) && is_time(one.exit_ns) && is_time(one.work_ns) &&
                            one.enter_ns != no_time && one.enter_ns <= one.exit_ns;
     const bool has_places = is_place(one.step, steps) && one.peer_or_root >= several_peers && one.call_bytes >= -1;
-    if (!is_named_throughout || !is_in_order || !has_times || !has_places || !is_bool(one.blocking) || !is_bool(one.by_tree))
+    if (!is_named_throughout || !is_in_order || !has_times || !has_places || !is_bool(one.blocking) ||
+        !is_bool(one.by_tree))
       return false;
   }
   return true;
@@ -63,8 +64,7 @@ bool are_pieces(const std::vector<analysis::ActivityPiece>& pieces, std::size_t 
     const bool is_collective = one.kind == analysis::PieceKind::collective;
     const bool has_places = std::all_of(one.waits.begin(), one.waits.end(),
                                         [&](const analysis::PieceWait& wait) { return is_place(wait.piece, i); }) &&
-                            is_bool(one.inferred) &&
-                            is_place(one.arrival, is_collective ? arrivals : arrivals + 1) &&
+                            is_bool(one.inferred) && is_place(one.arrival, is_collective ? arrivals : arrivals + 1) &&
                             (!is_collective || one.arrival >= 0);
     if (!is_named(one.kind, analysis::PieceKind::host_wait) || !has_places || !is_time(one.start_ns) ||
         !is_time(one.end_ns)) {
@@ -97,9 +97,8 @@ bool can_be_read(const LocalRank& rank) {
   const std::size_t arrivals = rank.arrivals.size();
   const std::vector<analysis::ActivityPiece> pieces = rank.pieces.rows();
   return are_steps(rank.steps) && are_indices(rank.steps_with_more, rank.steps.start_ns.size()) &&
-         are_arrivals(rank.arrivals, rank.steps.start_ns.size()) &&
-         rank.profiles.rows().size() == arrivals && are_pieces(pieces, arrivals) &&
-         are_stretches(rank.exposed.rows(), arrivals) && are_whole(rank.tables);
+         are_arrivals(rank.arrivals, rank.steps.start_ns.size()) && rank.profiles.rows().size() == arrivals &&
+         are_pieces(pieces, arrivals) && are_stretches(rank.exposed.rows(), arrivals) && are_whole(rank.tables);
 }
 
 /// What tool ranks agree about rests on these: at least one begin where there are steps, and as many lengths.

@@ -36,8 +36,10 @@ Table what_if_table(const JobReport& report) {
                    {"after", ColumnKind::text, "",
                     "whose work is as usual already, separated by spaces: mending the others saves nothing before"},
                    {"saved_share", ColumnKind::real, "", "of the elapsed time of the analysed steps"},
-                   {"low_share", ColumnKind::real, "", "95% interval; -1: it happened once, or too few steps tell how much the replay errs"},
-                   {"high_share", ColumnKind::real, "", "95% interval; -1: it happened once, or too few steps tell how much the replay errs"},
+                   {"low_share", ColumnKind::real, "",
+                    "95% interval; -1: it happened once, or too few steps tell how much the replay errs"},
+                   {"high_share", ColumnKind::real, "",
+                    "95% interval; -1: it happened once, or too few steps tell how much the replay errs"},
                    {"once_ns", ColumnKind::integer, "ns", "what one step alone lost; 0: it happened in several"},
                    {"step_ns_before", ColumnKind::integer, "ns", "elapsed time of a step on average"},
                    {"step_ns_after", ColumnKind::integer, "ns", "likewise, in the replay"}}});

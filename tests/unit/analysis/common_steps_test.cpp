@@ -133,8 +133,8 @@ RecordedSteps steps_with_exits(const std::vector<Nanoseconds>& exits_ns) {
 }
 
 TEST(CommonWindows, ExitsTellWhichStepsAreOneWhateverTheClocksSay) {
-  // Steps of 10 ms, give or take 1 to 9 us; the second recording begins two steps later, its clock is 15 ms ahead, and it has
-  // as many steps.
+  // Steps of 10 ms, give or take 1 to 9 us; the second recording begins two steps later, its clock is 15 ms ahead, and
+  // it has as many steps.
   const std::vector<Nanoseconds> varied = {3, 7, 1, 9, 4, 2, 8, 5, 9, 1, 6, 2, 7, 3};
   std::vector<Nanoseconds> one, other;
   Nanoseconds at_ns = 100 * ms;

@@ -23,7 +23,9 @@ TEST(ChosenPart, AFewInstancesFarAwayHoldTheDrift) {
     // The difference of two sessions at the far end, over the run; the worst of 96 sessions is five deviations wide.
     const double drift_floor = one_exit_ns * std::sqrt(2.0 / far) / (seconds * 1e9);
     EXPECT_LT(errors.worst_drift_pair(), 5 * drift_floor) << "seed " << seed;
-    EXPECT_LT(errors.worst_offset_pair(), 5 * std::hypot(drift_floor * seconds / 2 * 1e9, std::sqrt(2) * lasting_share * one_exit_ns)) << "seed " << seed;
+    EXPECT_LT(errors.worst_offset_pair(),
+              5 * std::hypot(drift_floor * seconds / 2 * 1e9, std::sqrt(2) * lasting_share * one_exit_ns))
+        << "seed " << seed;
     coverage.add(errors);
   }
   EXPECT_GE(coverage.share(), 0.95);

@@ -19,11 +19,11 @@
 namespace nsys_explain::clock {
 namespace {
 
-using testing::offset_floor_ns;
 using testing::Coverage;
 using testing::Errors;
 using testing::errors_of;
 using testing::fit_serially;
+using testing::offset_floor_ns;
 using testing::SimulatedClocks;
 
 /// Runs one fit as `ranks` tool ranks in lock step, with threads and a barrier for the reductions.

@@ -14,12 +14,12 @@
 namespace nsys_explain::clock {
 namespace {
 
-using testing::offset_floor_ns;
 using testing::Coverage;
 using testing::Errors;
 using testing::errors_of;
 using testing::fit_serially;
 using ::testing::HasSubstr;
+using testing::offset_floor_ns;
 using testing::SimulatedClocks;
 
 constexpr int seeds = 12;
@@ -32,8 +32,8 @@ struct Capture {
 
 class WorldAllReduce : public ::testing::TestWithParam<Capture> {};
 
-// The demand: every pairwise offset within three floors of 0.42 us sqrt(1 / N + 1 / 4) at mid-run, drifts within three of their
-// own floor (3.5 offset floors per second of run), whatever the initial clocks.
+// The demand: every pairwise offset within three floors of 0.42 us sqrt(1 / N + 1 / 4) at mid-run, drifts within three
+// of their own floor (3.5 offset floors per second of run), whatever the initial clocks.
 TEST_P(WorldAllReduce, ReachesTheStatisticalFloor) {
   const Capture capture = GetParam();
   const double floor = offset_floor_ns(capture.instances);
@@ -348,15 +348,15 @@ TEST(Fit, OneInstanceGivesAnOffsetWithItsUncertainty) {
     EXPECT_LT(std::abs(errors.offset_ns[s]), 3 * errors.uncertainty_ns[s]);
     // It takes its last member 200 us: 5% of that from instance to instance, 0.6 of it lasts, on either side.
     EXPECT_NEAR(errors.uncertainty_ns[s], 10'000 * std::sqrt(2 * 1.36), 1'500);
-    EXPECT_EQ(fit.report.sessions[s].drift_ppb, 0);                  // nothing says anything about it
+    EXPECT_EQ(fit.report.sessions[s].drift_ppb, 0);  // nothing says anything about it
   }
   EXPECT_EQ(fit.report.residual.samples, 0);
 }
 
 TEST(Fit, MovesOffsetsIntoTheirPhysicalBounds) {
-  // Two kinds of all-reduce, each as even as the other: in one member 1 leaves 200 us late, in the other with the others, 5 us
-  // after the last enter. Half-way its clock would be 100 us ahead, and it would have left the latter before the others
-  // entered. In truth all clocks agree.
+  // Two kinds of all-reduce, each as even as the other: in one member 1 leaves 200 us late, in the other with the
+  // others, 5 us after the last enter. Half-way its clock would be 100 us ahead, and it would have left the latter
+  // before the others entered. In truth all clocks agree.
   SimulatedClocks job(21, 2, 2, 0, 0);
   for (int i = 0; i < 210; ++i) {
     const bool small = i % 21 == 0;

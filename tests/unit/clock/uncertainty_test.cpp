@@ -12,8 +12,8 @@
 namespace nsys_explain::clock {
 namespace {
 
-using testing::offset_floor_ns;
 using testing::fit_serially;
+using testing::offset_floor_ns;
 using testing::SimulatedClocks;
 
 constexpr int seeds = 10;

@@ -62,7 +62,9 @@ TEST(RecordChecks, NumbersNameWhatIsThere) {
       },
       [](LocalRank& rank) { change<WorkProfile>(rank.profiles, [](auto& rows) { rows.pop_back(); }); },
       [](LocalRank& rank) { change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[0].arrival = 2; }); },
-      [](LocalRank& rank) { change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[1].waits[2].piece = 1; }); },
+      [](LocalRank& rank) {
+        change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[1].waits[2].piece = 1; });
+      },
       [](LocalRank& rank) { change<analysis::ExposedStretch>(rank.exposed, [](auto& rows) { rows[0].arrival = -2; }); },
       [](LocalRank& rank) {
         change<analysis::ExposedStretch>(rank.exposed,
