@@ -18,7 +18,7 @@ struct HostTies {
   /// By session: the first by path on the same clock; itself where nothing ties it.
   std::vector<std::size_t> representative;
   std::vector<Nanoseconds> offset_ns;  ///< its session time less that of the representative at the same moment
-  std::int64_t contradicted = 0;       ///< hosts whose UTC is not one clock, by their collectives
+  std::int64_t contradicted = 0;       ///< hosts that are not on one clock, by their collectives
 };
 
 /// Collective over the tool ranks of `reduction`. Ties come from the system clock, and from UTC where no session of a

@@ -45,7 +45,8 @@ class WhatIf(EndToEndTest):
                 told = self.of_rank(report, rank, "link" if name == "slow link" else "trace_rank")
                 self.assertGreater(truth, 0.03)
                 self.assertAlmostEqual(told["saved_share"], truth, delta=POINT)
-                self.assertLess(report["step_time"]["replay_error"], 0.05)
+                # Where calls were lost, who waits for whom is guessed: a step is foreseen less well from another one.
+                self.assertLess(report["step_time"]["replay_error"], 0.05 if name == "lost calls" else 0.02)
                 self.assertEqual(report["step_time"]["steps"], 12)
                 shares = [finding["saved_share"] for finding in report["findings"] if finding["id"] in ("straggler", "slow-link")]
                 self.assertIn(told["saved_share"], shares)
