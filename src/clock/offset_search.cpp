@@ -13,11 +13,9 @@ namespace {
 /// Searches for the offset of the operations around one of a member.
 class LocalSearch {
  public:
-  LocalSearch(const MemberSequence& member, const MemberSequence& reference, Kinship kinship, std::size_t centre,
-              Nanoseconds reach_ns)
+  LocalSearch(const MemberSequence& member, const MemberSequence& reference, std::size_t centre, Nanoseconds reach_ns)
       : member_(member),
         reference_(reference),
-        kinship_(kinship),
         reach_ns_(reach_ns),
         sample_(compact_sample(member, centre)),
         centre_(sample_.first + sample_.size() / 2) {}
@@ -48,12 +46,11 @@ class LocalSearch {
 
  private:
   FittedOffset compete_at(const std::vector<Nanoseconds>& offsets) const {
-    return compete(member_, reference_, kinship_, centre_, offsets, reach_ns_);
+    return compete(member_, reference_, centre_, offsets, reach_ns_);
   }
 
   const MemberSequence& member_;
   const MemberSequence& reference_;
-  Kinship kinship_;
   Nanoseconds reach_ns_;
   SequenceSample sample_;
   std::size_t centre_;
@@ -61,8 +58,7 @@ class LocalSearch {
 
 }  // namespace
 
-std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const MemberSequence& reference,
-                                            Kinship kinship) {
+std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const MemberSequence& reference) {
   const std::size_t size = member.symbols.size();
   if (size < fewest_operations || reference.symbols.size() < fewest_operations) return std::nullopt;
   // A contest soon takes all of a short member in, wherever it began.
@@ -73,7 +69,7 @@ std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const 
     std::size_t places_asked = 0;
     // Places in eighths of the member: where one lies in a stretch that the reference lacks, another may not.
     for (const std::size_t eighth : {4, 2, 6, 1, 7, 3, 5}) {
-      const FittedOffset offset = LocalSearch(member, reference, kinship, size * eighth / 8, reach_ns).find();
+      const FittedOffset offset = LocalSearch(member, reference, size * eighth / 8, reach_ns).find();
       ++places_asked;
       if (offset.verdict > chosen.verdict) chosen = offset;
       // Where as many operations as ever count left the matter open, other places hold no more.
@@ -83,8 +79,7 @@ std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const 
     }
     if (chosen.verdict == Verdict::nothing) continue;
     const auto relocate = [&](std::size_t operation, Nanoseconds expected_offset_ns) -> std::optional<ClockLine> {
-      const FittedOffset offset =
-          LocalSearch(member, reference, kinship, operation, reach_ns).find_near(expected_offset_ns);
+      const FittedOffset offset = LocalSearch(member, reference, operation, reach_ns).find_near(expected_offset_ns);
       if (offset.verdict != Verdict::decided) return std::nullopt;
       return offset.line;
     };

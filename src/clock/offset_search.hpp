@@ -24,9 +24,8 @@ struct ClockEstimate {
 /// differences near UTC (and, if that decides nothing, from equal intervals anywhere); they then compete by how sharply
 /// a sample of operations agrees, and the sample grows until one is left.
 ///
-/// Where intervals are too regular to tell, the offset nearest to UTC is taken. Sequences of unknown kinship need more
-/// operations. Empty if the member has too few operations to tell, or if nothing fits. Both sequences: exits ascending.
-std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const MemberSequence& reference,
-                                            Kinship kinship);
+/// Where intervals are too regular to tell, the offset nearest to UTC is taken. Empty if the member has too few
+/// operations to tell, or if nothing fits. Both sequences: exits ascending.
+std::optional<ClockEstimate> estimate_clock(const MemberSequence& member, const MemberSequence& reference);
 
 }  // namespace nsys_explain::clock

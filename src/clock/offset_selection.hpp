@@ -34,7 +34,7 @@ inline constexpr std::size_t largest_sample = 8192;
 ///
 /// The winner must also fit better than wrong offsets of this loop are known to fit, or the right offset was not among
 /// the candidates. reach_ns: see ClockEstimate.
-FittedOffset compete(const MemberSequence& member, const MemberSequence& reference, Kinship kinship, std::size_t centre,
+FittedOffset compete(const MemberSequence& member, const MemberSequence& reference, std::size_t centre,
                      std::span<const Nanoseconds> offsets, Nanoseconds reach_ns);
 
 }  // namespace nsys_explain::clock

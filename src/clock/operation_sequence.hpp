@@ -21,8 +21,4 @@ struct MemberSequence {
   std::vector<Nanoseconds> exit_ns;
 };
 
-/// What two sequences have in common. Those of neighbouring communicators end in step and agree closely at offsets that
-/// mean nothing.
-enum class Kinship : std::uint8_t { one_communicator, unknown };
-
 }  // namespace nsys_explain::clock

@@ -89,8 +89,7 @@ std::optional<SequenceRelation> relate_sequences(const RecordedSequence& member,
   const bool is_one = member.communicator != 0 && member.communicator == reference.communicator;
   // Ends of one communicator's operations agree. Where these do not, each member may have lost a record, not the same.
   if (is_one) in_order.reset();
-  const auto estimate =
-      estimate_clock(member.operations, reference.operations, is_one ? Kinship::one_communicator : Kinship::unknown);
+  const auto estimate = estimate_clock(member.operations, reference.operations);
   if (!estimate) return in_order;
   const auto found = fit_relation(member, reference, pairs_by_time(member, reference, *estimate), centre_ns);
   if (!in_order || (found && far_better * found->residual_ns < in_order->residual_ns)) return found;

@@ -88,8 +88,7 @@ class Aligner {
     ClockMap map;
     PairingTolerance tolerance;
     if (options_.time_scale_ns == no_time) {
-      const std::optional<clock::ClockEstimate> estimate =
-          clock::estimate_clock(member, group.timeline(), clock::Kinship::one_communicator);
+      const std::optional<clock::ClockEstimate> estimate = clock::estimate_clock(member, group.timeline());
       if (!estimate) return false;
       map = estimate->map;
       tolerance = {.clock_ns = estimate->reach_ns / 50, .reach_ns = estimate->reach_ns};
