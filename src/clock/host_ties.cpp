@@ -43,8 +43,7 @@ std::vector<std::int64_t> count_contradictions(std::span<const std::int32_t> hos
   std::vector<std::int64_t> counts(2 * hosts.size(), 0);
   std::map<std::int32_t, Seen> seen;
   for (const ObservedInstance& instance : observations.instances) {
-    const OperationNoise* const noise = operation_noise(instance.operation);
-    if (noise == nullptr || !noise->synchronises) continue;
+    if (!is_synchronising(instance.operation)) continue;
     seen.clear();
     for (std::int32_t m = 0; m < instance.members; ++m) {
       const ObservedMember& member = observations.members[static_cast<std::size_t>(instance.first_member + m)];

@@ -128,7 +128,7 @@ std::vector<ClassResidual> residuals_by_class(const SampleSet& set, const Residu
 }
 
 bool synchronises(const SampleSet& set, const SampleGroup& group) {
-  return operation_noise(set.classes[group.scale_class].operation)->synchronises;
+  return is_synchronising(set.classes[group.scale_class].operation);
 }
 
 /// By how much the offset of every session may still grow (`up`) and shrink (`down`), given the others.

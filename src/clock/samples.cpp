@@ -1,6 +1,7 @@
 #include "clock/samples.hpp"
 #include "clock/magnitude_histogram.hpp"
 #include "model/hash.hpp"
+#include "nsys_explain/model/end_model.hpp"
 
 #include <algorithm>
 #include <array>
@@ -142,7 +143,7 @@ Samples own_samples(std::span<const Session> sessions, std::span<const std::int3
   result.samples.reserve(observations.members.size());
   result.enter_ns.reserve(observations.members.size());
   for (const ObservedInstance& instance : observations.instances) {
-    if (operation_noise(instance.operation) == nullptr || instance.members < 2) continue;
+    if (instance.operation == Operation::unknown || instance.members < 2) continue;
     const std::span<const ObservedMember> members(&observations.members[instance.first_member],
                                                   static_cast<std::size_t>(instance.members));
     const std::span<const ObservedMember> ordered = in_order(members);
@@ -199,8 +200,6 @@ double beyond_chance(double instances, double beyond) {
 /// least: nobody has to wait for others less.
 void measure_least_durations(SampleSet& set, const Reduction& reduction) {
   namespace histogram = magnitude_histogram;
-  // Members leave this much of it apart from instance to instance (docs/method.md, "How members leave").
-  constexpr double apart = 0.05, least_apart_ns = 300;
   const std::size_t classes = set.classes.size(), sessions = set.sessions;
   std::vector<std::int64_t> counts(classes * histogram::bins, 0);
   std::vector<std::int64_t> last(2 * sessions * classes, 0);  // instances, and thousandths of those beyond its share
@@ -228,7 +227,7 @@ void measure_least_durations(SampleSet& set, const Reduction& reduction) {
     const std::span<const std::int64_t> of_class(&counts[k * histogram::bins], histogram::bins);
     scale_class.instances = std::accumulate(of_class.begin(), of_class.end(), std::int64_t{0});
     scale_class.least_ns = histogram::quantile(of_class, 0.5);
-    scale_class.prior_ns = scale_class.scale_ns = std::max(apart * scale_class.least_ns, least_apart_ns);
+    scale_class.prior_ns = scale_class.scale_ns = EndModel::spread_ns(scale_class.least_ns);
   }
   for (std::size_t i = 0; i < sessions * classes; ++i)
     set.last_share.push_back(
@@ -331,75 +330,24 @@ void choose_part(SampleSet& set, const Reduction& reduction) {
 
 }  // namespace
 
-const OperationNoise* operation_noise(Operation operation) {
-  static const OperationNoise all_wait{true};
-  static const OperationNoise some_wait{false};
-  switch (operation) {
-    case Operation::all_reduce:
-    case Operation::barrier:
-    case Operation::reduce_scatter:
-    case Operation::all_gather:
-    case Operation::all_to_all:
-      return &all_wait;
-    case Operation::send_recv:
-    case Operation::broadcast:
-    case Operation::reduce:
-    case Operation::gather:
-    case Operation::scatter:
-      return &some_wait;
-    case Operation::unknown:
-      break;
-  }
-  return nullptr;
-}
-
-namespace {
-
-/// What of the biases of a class does not show in how its exits vary, as shares of how long it takes its last member.
-struct BiasShares {
-  double always = 0;   ///< of every member
-  double of_last = 0;  ///< of a member that is always the last to enter
-};
-
-BiasShares bias_shares(const ScaleClass& scale_class) {
-  if (scale_class.by_tree) return {0.45, 0.05};
-  switch (scale_class.operation) {
-    case Operation::all_reduce:
-    case Operation::barrier:
-      return {0, 0.05};
-    case Operation::reduce_scatter:
-      return {0, 0.5};
-    case Operation::all_gather:
-      return {0.1, 0.5};
-    default:
-      return {0.05, 0.5};
-  }
-}
-
-}  // namespace
-
 void update_biases(SampleSet& set) {
-  constexpr double lasting = 0.6;  // of what varies from instance to instance
-  constexpr double largest = 0.3;  // of how long it takes the last member
+  constexpr double largest = 0.5;  // of how long it takes the last member: no spread is larger
   set.bias_ns.assign(set.sessions * set.biases, smallest_scale_ns);
   const std::size_t classes = set.sessions == 0 ? 0 : set.last_share.size() / set.sessions;
   for (std::size_t k = 0; k < classes; ++k) {
     const ScaleClass& scale_class = set.classes[k];
-    const BiasShares shares = bias_shares(scale_class);
+    const EndModel model = end_model(scale_class.operation, scale_class.by_tree);
+    const double spread_ns = set.scales_are_known ? scale_class.scale_ns : largest * scale_class.least_ns;
     for (std::size_t s = 0; s < set.sessions; ++s) {
-      const double of_last = shares.of_last * set.last_share[s * classes + k];
-      const double of_scale_ns = set.scales_are_known ? lasting * scale_class.scale_ns : largest * scale_class.least_ns;
-      const double deviation_ns =
-          std::hypot(of_scale_ns, of_last * scale_class.least_ns, shares.always * scale_class.least_ns);
       double& bias_ns = set.bias_ns[s * set.biases + scale_class.bias];
-      bias_ns = std::max(bias_ns, deviation_ns);
+      bias_ns = std::max(bias_ns, model.bias_ns(spread_ns, scale_class.least_ns, set.last_share[s * classes + k]));
     }
   }
 }
 
 void relate_sessions(SampleSet& set, const Reduction& reduction) {
   const auto synchronises = [&](const SampleGroup& group) {
-    return operation_noise(set.classes[group.scale_class].operation)->synchronises;
+    return is_synchronising(set.classes[group.scale_class].operation);
   };
   Components components(set.sessions);
   components.join(set.own, synchronises);
@@ -425,7 +373,7 @@ void relate_sessions(SampleSet& set, const Reduction& reduction) {
 bool find_loose_classes(SampleSet& set) {
   bool found = false;
   for (ScaleClass& scale_class : set.classes) {
-    if (scale_class.is_loose || operation_noise(scale_class.operation)->synchronises) continue;
+    if (scale_class.is_loose || is_synchronising(scale_class.operation)) continue;
     scale_class.is_loose = scale_class.scale_ns > scale_class.least_ns;
     found = found || scale_class.is_loose;
   }

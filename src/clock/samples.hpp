@@ -13,14 +13,6 @@ namespace nsys_explain::clock {
 /// Exits are recorded in steps of 32 ns: no class is trusted to agree better than this.
 inline constexpr double smallest_scale_ns = 10;
 
-/// What is known beforehand about the exits of an operation's members.
-struct OperationNoise {
-  bool synchronises = true;  /// false: used only between sessions that nothing better relates
-};
-
-/// nullptr for operations that relate nothing.
-const OperationNoise* operation_noise(Operation operation);
-
 /// Instances that share a noise scale: operation, log2 size, kernel name, tree or not, within one host or across.
 struct ScaleClass {
   Operation operation = Operation::unknown;

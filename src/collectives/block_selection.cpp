@@ -12,7 +12,7 @@
 #include "clock/clock_map.hpp"
 #include "collectives/log_ratio.hpp"
 #include "collectives/unevenness.hpp"
-#include "nsys_explain/model/operation_model.hpp"
+#include "nsys_explain/model/end_model.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -72,6 +72,23 @@ Series middle_of(const std::vector<Series>& members) {
   return middle;
 }
 
+/// By row: how long the operations of its symbol take the member that they take least, in the middle.
+Series last_takes_ns(const StreamTable& table, const RowsOfSymbol& of_symbol) {
+  Series result(table.rows(), 0);
+  for (const std::vector<std::size_t>& rows : of_symbol) {
+    std::vector<double> least;
+    for (const std::size_t k : rows) {
+      double least_of_row = std::numeric_limits<double>::infinity();
+      for (std::size_t m = 0; m < table.members(); ++m)
+        least_of_row = std::min(least_of_row, table.exit_ns[m][k] - table.enter_ns[m][k]);  // not by NaN
+      if (std::isfinite(least_of_row)) least.push_back(least_of_row);
+    }
+    const double middle = least.empty() ? 0 : median_of(least);
+    for (const std::size_t k : rows) result[k] = middle;
+  }
+  return result;
+}
+
 /// Rows of a table by symbol, and what their operations are.
 struct Rows {
   RowsOfSymbol of_symbol;
@@ -81,23 +98,22 @@ struct Rows {
 
   explicit Rows(const StreamTable& table) : of_symbol(rows_of_symbols(table)) {
     constexpr std::size_t fewest_aligning = 5;  // for a line
-    Nanoseconds least_ns = std::numeric_limits<Nanoseconds>::max();
-    for (const std::vector<std::size_t>& rows : of_symbol) {
-      const Nanoseconds bias_ns = operation_model(table.operations[rows.front()]).exit_bias_ns;
-      if (rows.size() >= fewest_aligning) least_ns = std::min(least_ns, bias_ns);
-    }
+    const Series takes_ns = last_takes_ns(table, of_symbol);
+    const auto bias_of = [&](std::size_t k) { return end_model(table.operations[k]).always * takes_ns[k]; };
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::vector<std::size_t>& rows : of_symbol)
+      if (rows.size() >= fewest_aligning) least = std::min(least, bias_of(rows.front()));
     for (std::size_t k = 0; k < table.rows(); ++k) {
-      const Nanoseconds bias_ns = operation_model(table.operations[k]).exit_bias_ns;
-      if (bias_ns <= least_ns) aligning.push_back(k);
-      if (bias_ns <= least_ns) bias = std::max(bias, static_cast<double>(bias_ns));
+      if (bias_of(k) > least) continue;
+      aligning.push_back(k);
+      bias = std::max(bias, bias_of(k));
     }
     if (table.is_equal) return;
     // Where times tell what belongs together, wrong rows pass for noise: no more of it than twice for the difference of
     // two members and of two operations, and as much again for machines that are noisier than the measured one.
     constexpr double noise = 4;
     double sum = 0;
-    for (const Operation operation : table.operations)
-      sum += std::log(noise * static_cast<double>(operation_model(operation).exit_noise_ns));
+    for (const double takes : takes_ns) sum += std::log(noise * EndModel::spread_ns(takes));
     most_uneven = sum / static_cast<double>(table.rows());
   }
 };

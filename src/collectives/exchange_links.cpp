@@ -8,15 +8,16 @@
 #include <tuple>
 
 #include "collectives/log_ratio.hpp"
-#include "nsys_explain/model/operation_model.hpp"
+#include "nsys_explain/model/end_model.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
 
 /// Ends of exchanges differ by up to some hundred microseconds between two members; beyond that clocks are not common.
 constexpr Nanoseconds link_reach_ns = 500'000;
-/// Around what two ends always differ by they vary by this.
-constexpr Nanoseconds even_ns = operation_model(Operation::send_recv).exit_noise_ns;
+/// Around what two ends always differ by they vary by this at least; by how much, the pairs tell.
+constexpr auto even_ns = static_cast<Nanoseconds>(EndModel::spread_ns(0));
 /// Fewer pairs than this may be even by chance.
 constexpr std::size_t fewest_linked = 6;
 
@@ -25,6 +26,7 @@ struct CandidateLink {
   double mean_log_residual = 0;
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   std::vector<double> log_residuals;  ///< of the pairs
+  double takes_ns = 0;                ///< the member that an exchange takes less, in the middle
   double log_tolerance = 0;           ///< what an exchange without counterpart differs by at least
 };
 
@@ -70,7 +72,7 @@ std::pair<Nanoseconds, Nanoseconds> narrowest_window(std::vector<Nanoseconds> di
 /// For that the ends of two members waited for each other. Others that something holds in step end together, too, but
 /// then they also enter together.
 LogRatio ratio_of_waiting(const CandidateLink& candidate, const MemberExchanges& of_a, const MemberExchanges& of_b) {
-  constexpr auto bias_ns = static_cast<double>(operation_model(Operation::send_recv).exit_bias_ns);  // of the clock
+  const double bias_ns = end_model(Operation::send_recv).always * candidate.takes_ns;  // of the clock
   std::vector<double> exits, enters;
   for (const auto& [i, j] : candidate.pairs) {
     exits.push_back(static_cast<double>(of_b.exit_ns[j] - of_a.exit_ns[i] - candidate.link.offset_ns));
@@ -89,9 +91,13 @@ CandidateLink candidate_link(std::size_t a, std::size_t b, const MemberExchanges
   CandidateLink candidate;
   candidate.link = {a, b, 0, 0, false};
   std::vector<std::pair<std::size_t, std::size_t>> all = nearest_pairs(of_a, of_b, 0, link_reach_ns);
-  std::vector<Nanoseconds> differences;
-  for (const auto& [i, j] : all) differences.push_back(of_b.exit_ns[j] - of_a.exit_ns[i]);
+  std::vector<Nanoseconds> differences, takes;
+  for (const auto& [i, j] : all) {
+    differences.push_back(of_b.exit_ns[j] - of_a.exit_ns[i]);
+    takes.push_back(std::min(of_a.exit_ns[i] - of_a.enter_ns[i], of_b.exit_ns[j] - of_b.enter_ns[j]));
+  }
   if (all.size() < fewest_linked) return candidate;
+  candidate.takes_ns = static_cast<double>(lower_median(takes));
   std::tie(candidate.link.offset_ns, candidate.link.spread_ns) = narrowest_window(differences, share);
   const Nanoseconds tolerance_ns = 4 * std::max(candidate.link.spread_ns, even_ns);
   const auto log_of = [](Nanoseconds residual_ns) {

@@ -8,16 +8,17 @@
 
 #include "clock/clock_map.hpp"
 #include "collectives/layout.hpp"
+#include "nsys_explain/model/end_model.hpp"
 #include "nsys_explain/model/lower_median.hpp"
-#include "nsys_explain/model/operation_model.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
 
 /// Who ends how closely together on the coarse clock: what coarse clocks are good for, and what ends differ by.
-Nanoseconds together_ns(Operation operation) {
+Nanoseconds together_ns(const SampledOperation& operation) {
   constexpr Nanoseconds coarse_ns = 20'000;
-  return coarse_ns + operation_model(operation).exit_bias_ns;
+  const auto takes_ns = static_cast<double>(operation.exit_ns - operation.enter_ns);
+  return coarse_ns + static_cast<Nanoseconds>(end_model(operation.operation).always * takes_ns);
 }
 
 class KernelNamer {
@@ -64,7 +65,7 @@ class KernelNamer {
     const auto of_rank = keys_of_rank_.find(operation.trace_rank);
     if (of_rank == keys_of_rank_.end()) return 0;
     // Members of all-gathers and exchanges leave by habits that hide whom they waited for.
-    if (operation_model(operation.operation).exit_bias_ns > 0 && communicators_with(operation) > 1) return 0;
+    if (end_model(operation.operation).always > 0 && communicators_with(operation) > 1) return 0;
     std::uint64_t best = 0;
     Nanoseconds best_ns = no_counterpart, second_ns = no_counterpart;
     for (const std::uint64_t key : of_rank->second) {
@@ -96,7 +97,7 @@ class KernelNamer {
   /// How far the exits of others in the communicator are, in the middle; no_counterpart where most of those captured
   /// have none, or this trace rank has another operation there that is nearer.
   Nanoseconds distance_of_others(const SampledOperation& operation, std::uint64_t key) const {
-    const Nanoseconds exit_ns = exit_of(operation), reach_ns = together_ns(operation.operation);
+    const Nanoseconds exit_ns = exit_of(operation), reach_ns = together_ns(operation);
     const auto& members = named_.at(key);
     std::size_t captured = 0;
     std::vector<Nanoseconds> distances;

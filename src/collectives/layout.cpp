@@ -10,7 +10,7 @@
 #include "collectives/exchange_links.hpp"
 #include "collectives/stream_table.hpp"
 #include "model/hash.hpp"
-#include "nsys_explain/model/operation_model.hpp"
+#include "nsys_explain/model/end_model.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -82,7 +82,7 @@ class LayoutChooser {
   static StreamTable synchronising_rows(const StreamTable& table) {
     std::vector<std::size_t> rows;
     for (std::size_t k = 0; k < table.rows(); ++k) {
-      if (may_end_together(table.operations[k])) rows.push_back(k);
+      if (end_model(table.operations[k]).may_end_together()) rows.push_back(k);
     }
     return table.with_rows(rows);
   }

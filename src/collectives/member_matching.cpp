@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "clock/clock_map.hpp"
+#include "nsys_explain/model/end_model.hpp"
 #include "nsys_explain/model/lower_median.hpp"
-#include "nsys_explain/model/operation_model.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -45,7 +45,7 @@ Numbers numbers_in_order(std::span<const MemberArrivals> members) {
 
 /// No member leaves an operation before another has entered it, except where members need not wait for each other.
 bool is_possible(std::span<const Arrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment) {
-  const Waiting waiting = operation_model(arrivals[match.front()].operation).waiting;
+  const Waiting waiting = end_model(arrivals[match.front()].operation).waiting;
   if (waiting != Waiting::all && waiting != Waiting::peers) return true;
   Nanoseconds last_enter_ns = arrivals[match.front()].enter_ns, first_exit_ns = arrivals[match.front()].exit_ns;
   for (const std::size_t a : match) {
@@ -66,7 +66,7 @@ bool lie_on_lines(std::span<const Arrival> arrivals, std::span<const MemberArriv
     for (std::size_t i = 0; i < member.indices.size(); ++i) {
       const Arrival& a = arrivals[first.indices[i]];
       const Arrival& b = arrivals[member.indices[i]];
-      if (!may_end_together(a.operation)) continue;
+      if (!end_model(a.operation).may_end_together()) continue;
       x.push_back(static_cast<double>(b.exit_ns - arrivals[member.indices.front()].exit_ns));
       y.push_back(static_cast<double>(a.exit_ns - b.exit_ns));
     }
@@ -84,7 +84,7 @@ bool lie_on_lines(std::span<const Arrival> arrivals, std::span<const MemberArriv
 
 /// Members need not be in it together, so that times do not tell what belongs together.
 bool is_loose(Operation operation) {
-  return !may_end_together(operation);
+  return !end_model(operation).may_end_together();
 }
 
 /// Loose operations that lie between the same two others on their members are one; where several follow each other,

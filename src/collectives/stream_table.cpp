@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "nsys_explain/model/operation_model.hpp"
+#include "nsys_explain/model/end_model.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
@@ -52,6 +52,9 @@ Counterparts by_time(const StreamSequence& reference, const StreamSequence& othe
 /// How unevenly exits follow each other: the mean log of the change of their difference from one operation of a kind to
 /// the next, over what the noise of ends makes of it.
 double unevenness_of(const StreamSequence& reference, const StreamSequence& other, const Counterparts& found) {
+  const auto takes_ns = [](const StreamSequence& stream, std::size_t k) {
+    return static_cast<double>(stream.sequence.exit_ns[k] - stream.sequence.enter_ns[k]);
+  };
   std::map<Operation, double> before;
   double sum = 0, count = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -60,7 +63,7 @@ double unevenness_of(const StreamSequence& reference, const StreamSequence& othe
     const auto difference = static_cast<double>(other.sequence.exit_ns[j] - reference.sequence.exit_ns[i]);
     const auto [place, is_first] = before.try_emplace(reference.operations[i], difference);
     if (is_first) continue;
-    const auto noise_ns = static_cast<double>(operation_model(reference.operations[i]).exit_noise_ns);
+    const double noise_ns = EndModel::spread_ns(std::min(takes_ns(reference, i), takes_ns(other, j)));
     sum += std::log(std::abs(difference - std::exchange(place->second, difference)) / noise_ns + 1);
     count += 1;
   }

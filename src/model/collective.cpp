@@ -1,6 +1,6 @@
 #include "nsys_explain/model/collective.hpp"
 
-#include "nsys_explain/model/operation_model.hpp"
+#include "nsys_explain/model/end_model.hpp"
 
 namespace nsys_explain {
 
@@ -33,7 +33,7 @@ std::string_view operation_name(Operation operation) {
 }
 
 bool is_synchronising(Operation operation) {
-  return operation_model(operation).waiting == Waiting::all;
+  return end_model(operation).synchronises();
 }
 
 std::string_view evidence_name(Evidence evidence) {

@@ -10,18 +10,13 @@
 #include <fmt/ranges.h>
 
 #include "analysis/waits/waits.hpp"
+#include "nsys_explain/model/end_model.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
 constexpr double slow_ratio = 1.25;
 constexpr std::int64_t fewest_instances = 5;
-/// Ends differ by up to this from member to member on healthy links (measured; see docs/method.md, Clock and Slow
-/// links), so that a shorter excess says nothing about a link. Those of reductions that all members end together differ
-/// least.
-constexpr double end_bias_ns(Operation operation) {
-  return operation == Operation::all_reduce ? 5'000 : operation == Operation::reduce_scatter ? 10'000 : 25'000;
-}
 
 /// Pairs of the ranks of larger groups are not looked at: their number grows with the square.
 constexpr std::size_t most_paired = 32;
@@ -85,8 +80,9 @@ void judge_class(std::span<const TransferGroup* const> members, std::span<RankSe
     RankSet& set = *sets[i];
     const double typical_ns = static_cast<double>(group.transfer_ns) / static_cast<double>(group.instances);
     const double excess_ns = typical_ns * (1 - medians[i] / reference);
-    const double doubt_ns =
-        std::max(end_bias_ns(group.operation), static_cast<double>(resolution_factor * group.uncertainty_ns));
+    // Members differ by so much on healthy links, too.
+    const double bias_ns = end_model(group.operation).bias_ns(EndModel::spread_ns(typical_ns), typical_ns, 0);
+    const double doubt_ns = resolution_factor * std::max(bias_ns, static_cast<double>(group.uncertainty_ns));
     const bool slow = medians[i] * slow_ratio < reference && group.bus_bandwidth.quantile(0.9) < reference;
     if (slow && excess_ns <= doubt_ns) continue;  // too short to tell: longer ones must
     ++set.compared;
