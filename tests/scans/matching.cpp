@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "synth/job_plan.hpp"
+#include "simulation/job_plan.hpp"
 #include "unit/pipeline/matched_job.hpp"
 
 /// Matching on jobs of shapes that a seed draws, which no test has looked at: where the next wrong pair is found.

@@ -1,4 +1,4 @@
-#include "synth/nccl_payload.hpp"
+#include "simulation/nccl_payload.hpp"
 
 #include <algorithm>
 #include <utility>

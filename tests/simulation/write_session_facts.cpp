@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "synth/export_context.hpp"
-#include "synth/places.hpp"
-#include "synth/random.hpp"
+#include "simulation/export_context.hpp"
+#include "simulation/places.hpp"
+#include "simulation/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

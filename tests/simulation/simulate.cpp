@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "synth/places.hpp"
-#include "synth/random.hpp"
-#include "synth/rank_machine.hpp"
-#include "synth/simulated_job.hpp"
-#include "synth/step_program.hpp"
-#include "synth/topology.hpp"
+#include "simulation/places.hpp"
+#include "simulation/random.hpp"
+#include "simulation/rank_machine.hpp"
+#include "simulation/simulated_job.hpp"
+#include "simulation/step_program.hpp"
+#include "simulation/topology.hpp"
 
 namespace nsys_explain::synth {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "synth/export_context.hpp"
-#include "synth/random.hpp"
+#include "simulation/export_context.hpp"
+#include "simulation/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

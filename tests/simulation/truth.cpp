@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "synth/exports.hpp"
-#include "synth/kernel_catalogue.hpp"
+#include "simulation/exports.hpp"
+#include "simulation/kernel_catalogue.hpp"
 
 namespace nsys_explain::synth {
 namespace {

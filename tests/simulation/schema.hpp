@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "synth/database.hpp"
+#include "simulation/database.hpp"
 
 namespace nsys_explain::synth {
 

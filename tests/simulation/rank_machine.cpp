@@ -1,4 +1,4 @@
-#include "synth/rank_machine.hpp"
+#include "simulation/rank_machine.hpp"
 
 #include <algorithm>
 #include <cmath>

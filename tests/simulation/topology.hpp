@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "synth/job_plan.hpp"
-#include "synth/simulated_job.hpp"
+#include "simulation/job_plan.hpp"
+#include "simulation/simulated_job.hpp"
 
 namespace nsys_explain::synth {
 

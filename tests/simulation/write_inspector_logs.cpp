@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "synth/exports.hpp"
-#include "synth/places.hpp"
-#include "synth/random.hpp"
+#include "simulation/exports.hpp"
+#include "simulation/places.hpp"
+#include "simulation/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

@@ -13,9 +13,9 @@
 #include <CLI/CLI.hpp>
 
 #include "pipeline/read/record_maker.hpp"
-#include "synth/exports.hpp"
-#include "synth/job_plan.hpp"
-#include "synth/simulated_job.hpp"
+#include "simulation/exports.hpp"
+#include "simulation/job_plan.hpp"
+#include "simulation/simulated_job.hpp"
 
 namespace synth = nsys_explain::synth;
 using nsys_explain::Nanoseconds;

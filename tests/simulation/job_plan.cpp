@@ -1,4 +1,4 @@
-#include "synth/job_plan.hpp"
+#include "simulation/job_plan.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "synth/kernel_catalogue.hpp"
-#include "synth/schema.hpp"
-#include "synth/topology.hpp"
+#include "simulation/kernel_catalogue.hpp"
+#include "simulation/schema.hpp"
+#include "simulation/topology.hpp"
 
 namespace nsys_explain::synth {
 namespace {

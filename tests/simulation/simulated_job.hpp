@@ -7,7 +7,7 @@
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/time.hpp"
 #include "nsys_explain/model/trace.hpp"
-#include "synth/job_plan.hpp"
+#include "simulation/job_plan.hpp"
 
 /// What happened in a simulated job, in true time: integer nanoseconds since the earliest session start.
 namespace nsys_explain::synth {

@@ -1,10 +1,10 @@
-#include "synth/places.hpp"
+#include "simulation/places.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "synth/random.hpp"
+#include "simulation/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

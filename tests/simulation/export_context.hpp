@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "synth/database.hpp"
-#include "synth/exports.hpp"
-#include "synth/kernel_catalogue.hpp"
-#include "synth/schema.hpp"
+#include "simulation/database.hpp"
+#include "simulation/exports.hpp"
+#include "simulation/kernel_catalogue.hpp"
+#include "simulation/schema.hpp"
 
 namespace nsys_explain::synth {
 

@@ -1,4 +1,4 @@
-#include "synth/schema.hpp"
+#include "simulation/schema.hpp"
 
 #include <array>
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "synth/job_plan.hpp"
+#include "simulation/job_plan.hpp"
 
 namespace nsys_explain::synth {
 namespace {

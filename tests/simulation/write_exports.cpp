@@ -7,9 +7,9 @@
 #include <system_error>
 #include <thread>
 
-#include "synth/export_context.hpp"
-#include "synth/exports.hpp"
-#include "synth/random.hpp"
+#include "simulation/export_context.hpp"
+#include "simulation/exports.hpp"
+#include "simulation/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

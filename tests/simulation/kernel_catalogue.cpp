@@ -1,10 +1,10 @@
-#include "synth/kernel_catalogue.hpp"
+#include "simulation/kernel_catalogue.hpp"
 
 #include <charconv>
 
 #include <fmt/format.h>
 
-#include "synth/job_plan.hpp"
+#include "simulation/job_plan.hpp"
 
 namespace nsys_explain::synth {
 namespace {

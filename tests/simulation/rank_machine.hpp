@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "synth/random.hpp"
-#include "synth/simulated_job.hpp"
-#include "synth/step_program.hpp"
-#include "synth/topology.hpp"
+#include "simulation/random.hpp"
+#include "simulation/simulated_job.hpp"
+#include "simulation/step_program.hpp"
+#include "simulation/topology.hpp"
 
 namespace nsys_explain::synth {
 

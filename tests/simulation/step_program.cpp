@@ -1,10 +1,10 @@
-#include "synth/step_program.hpp"
+#include "simulation/step_program.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "synth/random.hpp"
+#include "simulation/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

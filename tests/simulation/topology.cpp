@@ -1,11 +1,11 @@
-#include "synth/topology.hpp"
+#include "simulation/topology.hpp"
 
 #include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
 
-#include "synth/random.hpp"
+#include "simulation/random.hpp"
 
 namespace nsys_explain::synth {
 

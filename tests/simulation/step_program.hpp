@@ -5,10 +5,10 @@
 
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/time.hpp"
-#include "synth/job_plan.hpp"
-#include "synth/kernel_catalogue.hpp"
-#include "synth/simulated_job.hpp"
-#include "synth/topology.hpp"
+#include "simulation/job_plan.hpp"
+#include "simulation/kernel_catalogue.hpp"
+#include "simulation/simulated_job.hpp"
+#include "simulation/topology.hpp"
 
 namespace nsys_explain::synth {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "synth/export_context.hpp"
-#include "synth/random.hpp"
+#include "simulation/export_context.hpp"
+#include "simulation/random.hpp"
 
 namespace nsys_explain::synth {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "synth/simulated_job.hpp"
+#include "simulation/simulated_job.hpp"
 
 namespace nsys_explain::synth {
 

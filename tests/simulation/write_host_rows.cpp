@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "synth/export_context.hpp"
+#include "simulation/export_context.hpp"
 
 namespace nsys_explain::synth {
 namespace {

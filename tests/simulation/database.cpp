@@ -1,4 +1,4 @@
-#include "synth/database.hpp"
+#include "simulation/database.hpp"
 
 #include <stdexcept>
 

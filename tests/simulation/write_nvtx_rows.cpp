@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "synth/export_context.hpp"
-#include "synth/nccl_payload.hpp"
+#include "simulation/export_context.hpp"
+#include "simulation/nccl_payload.hpp"
 
 namespace nsys_explain::synth {
 namespace {
