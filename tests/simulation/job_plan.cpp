@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstdlib>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "simulation/kernel_catalogue.hpp"
+#include "simulation/keys.hpp"
 #include "simulation/schema.hpp"
 #include "simulation/topology.hpp"
 
@@ -51,107 +49,39 @@ const FaultType& type_of(FaultKind kind) {
   return fault_types[static_cast<std::size_t>(kind)];
 }
 
-[[noreturn]] void bad_value(const std::string& key, const std::string& value, const char* expected) {
-  throw PlanError(fmt::format("'{}={}' in --fault is not understood, so the fault cannot be planted; expected {}", key,
-                              value, expected));
-}
-
-double number_with_unit(const std::string& key, const std::string& value,
-                        std::initializer_list<std::pair<const char*, double>> units, const char* expected) {
-  double number = 0;
-  const char* end = value.data() + value.size();
-  const auto parsed = std::from_chars(value.data(), end, number);
-  if (parsed.ec != std::errc{} || number < 0) bad_value(key, value, expected);
-  const std::string unit(parsed.ptr, end);
-  for (const auto& [name, factor] : units)
-    if (unit == name) return number * factor;
-  bad_value(key, value, expected);
-}
-
-std::int32_t integer(const std::string& key, const std::string& value) {
-  std::int32_t number = 0;
-  const char* end = value.data() + value.size();
-  const auto parsed = std::from_chars(value.data(), end, number);
-  if (parsed.ec != std::errc{} || parsed.ptr != end || number < 0) bad_value(key, value, "a whole number, 0 or more");
-  return number;
-}
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t end = text.find(separator, begin);
-    parts.push_back(text.substr(begin, end - begin));
-    if (end == std::string::npos) return parts;
-    begin = end + 1;
-  }
-}
-
-std::vector<std::int32_t> integers(const std::string& key, const std::string& value) {
-  std::vector<std::int32_t> numbers;
-  for (const std::string& part : split(value, '+')) numbers.push_back(integer(key, part));
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  return numbers;
-}
-
-void set_fault_value(Fault& fault, const std::string& key, const std::string& value) {
-  if (key == "rank" || key == "ranks") {
-    fault.ranks = integers(key, value);
-  } else if (key == "node" || key == "nodes") {
-    fault.nodes = integers(key, value);
-  } else if (key == "stage") {
-    fault.stages = integers(key, value);
-  } else if (key == "tensor") {
-    fault.tensor_indices = integers(key, value);
-  } else if (key == "data") {
-    fault.data_indices = integers(key, value);
-  } else if (key == "factor") {
-    fault.factor = number_with_unit(key, value, {{"", 1}}, "a factor such as 1.3");
-  } else if (key == "pause") {
-    fault.pause_ns = static_cast<Nanoseconds>(number_with_unit(
-        key, value, {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}, "a duration with unit, such as 3ms or 500us"));
-  } else if (key == "bytes") {
-    fault.bytes = static_cast<std::int64_t>(number_with_unit(
-        key, value, {{"", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}},
-        "a size such as 24MB"));
-  } else if (key == "count") {
-    fault.count = integer(key, value);
-  } else if (key == "kind") {
-    constexpr std::array<std::pair<std::string_view, HostPause>, 8> pauses{{{"sleep", HostPause::sleep},
-                                                                            {"gc", HostPause::garbage_collection},
-                                                                            {"data_loading", HostPause::data_loading},
-                                                                            {"file_read", HostPause::file_reading},
-                                                                            {"module_load", HostPause::module_loading},
-                                                                            {"descheduled", HostPause::descheduled},
-                                                                            {"computing", HostPause::computing},
-                                                                            {"mpi_wait", HostPause::mpi_wait}}};
-    const auto found = std::find_if(pauses.begin(), pauses.end(), [&](const auto& one) { return one.first == value; });
-    if (found == pauses.end())
-      bad_value(key, value, "sleep, gc, data_loading, file_read, module_load, descheduled, computing or mpi_wait");
-    fault.pause = found->second;
-  } else if (key == "mode") {
-    if (value == "larger")
-      fault.more_work = MoreWork::larger;
-    else if (value == "more")
-      fault.more_work = MoreWork::more;
-    else if (value == "layers")
-      fault.more_work = MoreWork::layers;
-    else
-      bad_value(key, value, "larger, more or layers");
-  } else if (key == "first_step") {
-    fault.first_step = integer(key, value);
-  } else if (key == "last_step") {
-    fault.last_step = integer(key, value);
-  } else if (key == "period") {
-    fault.period = integer(key, value);
-    if (fault.period == 0) bad_value(key, value, "a number of steps, 1 or more");
-  } else {
-    throw PlanError(
-        fmt::format("unknown key '{}' in --fault, so the fault cannot be planted; see --help for the keys of "
-                    "each kind",
-                    key));
-  }
+Keys fault_keys(Fault& fault) {
+  Keys keys("--fault", "the fault cannot be planted");
+  for (const char* key : {"rank", "ranks"}) keys.places(key, fault.ranks, "");
+  for (const char* key : {"node", "nodes"}) keys.places(key, fault.nodes, "");
+  keys.places("stage", fault.stages, "");
+  keys.places("tensor", fault.tensor_indices, "");
+  keys.places("data", fault.data_indices, "");
+  keys.quantity(
+      "factor", [&](double value) { fault.factor = value; }, {{"", 1}}, "a factor such as 1.3");
+  keys.quantity(
+      "pause", [&](double value) { fault.pause_ns = static_cast<Nanoseconds>(value); },
+      {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}, "a duration with unit, such as 3ms or 500us");
+  keys.quantity(
+      "bytes", [&](double value) { fault.bytes = static_cast<std::int64_t>(value); },
+      {{"", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}},
+      "a size such as 24MB");
+  keys.count("count", fault.count, "");
+  keys.choice<HostPause>("kind", fault.pause,
+                         {{"sleep", HostPause::sleep},
+                          {"gc", HostPause::garbage_collection},
+                          {"data_loading", HostPause::data_loading},
+                          {"file_read", HostPause::file_reading},
+                          {"module_load", HostPause::module_loading},
+                          {"descheduled", HostPause::descheduled},
+                          {"computing", HostPause::computing},
+                          {"mpi_wait", HostPause::mpi_wait}},
+                         "");
+  keys.choice<MoreWork>("mode", fault.more_work,
+                        {{"larger", MoreWork::larger}, {"more", MoreWork::more}, {"layers", MoreWork::layers}}, "");
+  keys.count("first_step", fault.first_step, "");
+  keys.count("last_step", fault.last_step, "");
+  keys.count("period", fault.period, "");
+  return keys;
 }
 
 void check_fault(const Fault& fault, const JobPlan& plan) {
@@ -208,26 +138,9 @@ Fault parse_fault(const std::string& text) {
   Fault fault;
   fault.kind = type->kind;
   if (colon == std::string::npos) return fault;
-  for (const std::string& part : split(text.substr(colon + 1), ',')) {
-    const std::size_t equals = part.find('=');
-    if (equals == std::string::npos) bad_value(part, "", "KEY=VALUE pairs separated by commas");
-    set_fault_value(fault, part.substr(0, equals), part.substr(equals + 1));
-  }
+  fault_keys(fault).set(text.substr(colon + 1));
+  if (fault.period == 0) throw PlanError("a fault with period 0 would never strike; use a number of steps, 1 or more");
   return fault;
-}
-
-void set_end_jitter(Network& network, const std::string& text) {
-  const std::size_t equals = text.find('=');
-  for (int code = 0; code <= static_cast<int>(Operation::barrier); ++code) {
-    const auto operation = static_cast<Operation>(code);
-    if (operation_name(operation) != text.substr(0, equals) || equals == std::string::npos) continue;
-    char* end = nullptr;
-    const double factor = std::strtod(text.c_str() + equals + 1, &end);
-    if (end != text.c_str() + text.size() || end == text.c_str() + equals + 1 || !(factor >= 0)) break;
-    network.end_jitter_of[operation] = factor;
-    return;
-  }
-  throw PlanError(fmt::format("\"{}\" sets no jitter: it must read OPERATION=FACTOR; try all_reduce=5", text));
 }
 
 std::string fault_help() {

@@ -9,6 +9,7 @@
 
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/time.hpp"
+#include "simulation/ends.hpp"
 
 /// Exports of a simulated multi-GPU job with planted faults, and the truth about them.
 ///
@@ -79,8 +80,9 @@ struct Network {
   Nanoseconds latency_inter_ns = 25'000;
   double bandwidth_intra_gbs = 200;
   double bandwidth_inter_gbs = 45;
-  double transfer_noise = 0.01;  ///< relative standard deviation per instance
-  double end_jitter_scale = 1;   ///< multiplies the jitter of ends (see end_jitter in the simulator); 0: ends coincide
+  double transfer_noise = 0.01;               ///< relative standard deviation per instance
+  EndsLaw ends = ends_law("nvlink");          ///< how members of a collective leave
+  double end_jitter_scale = 1;                ///< multiplies what that law gives; 0: ends coincide
   std::map<Operation, double> end_jitter_of;  ///< likewise, of some operations only
   bool heavy_tails = false;                   ///< ends scatter by a law without a variance
   Nanoseconds end_bias_max_ns = 0;            ///< each member always leaves later by up to this, uniformly
@@ -122,7 +124,7 @@ enum class FaultKind : std::uint8_t {
 
 /// What the host does while it pauses, and what of it nsys would record: nothing, an NVTX range, reads in the OS
 /// runtime table, a call that loads GPU code (with CUPTI's overhead row), the thread losing its core, CPU samples (with
-/// --cpu-sampling-us), or a call into MPI.
+/// --capture cpu_sampling_us), or a call into MPI.
 enum class HostPause : std::uint8_t {
   sleep,
   garbage_collection,
@@ -237,9 +239,6 @@ JobPlan complete_plan(JobPlan plan);
 /// Reads "KIND:key=value,key=value", e.g. "slow_gpu:rank=5,factor=1.3" or "late_host:rank=3,pause=2ms,period=5".
 /// Throws PlanError.
 Fault parse_fault(const std::string& text);
-
-/// Reads "OPERATION=FACTOR", e.g. "all_gather=50". Throws PlanError.
-void set_end_jitter(Network& network, const std::string& text);
 
 /// One line per kind: what it does, its keys and their defaults.
 std::string fault_help();

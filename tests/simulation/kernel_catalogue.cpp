@@ -39,12 +39,12 @@ KernelType gemm(const std::string& name, Nanoseconds nominal_ns, std::uint32_t g
 
 }  // namespace
 
-std::vector<KernelType> kernel_catalogue(const std::string& nccl_version) {
+std::vector<KernelType> kernel_catalogue(const std::string& nccl_version, bool trees) {
   const int nccl = version_number(nccl_version);
   const std::string attention_traits =
       "Flash_fwd_kernel_traits<(int)128, (int)128, (int)64, (int)4, (bool)0, (bool)0, cutlass::bfloat16_t>";
   const std::string mangled_traits = "23Flash_fwd_kernel_traitsILi128ELi128ELi64ELi4ELb0ELb0EN7cutlass10bfloat16_tEE";
-  return {
+  std::vector<KernelType> types = {
       {"indexSelectLargeIndex",
        "void at::native::<unnamed>::indexSelectLargeIndex<float, long, unsigned int, (int)2, (int)2, (int)-2, "
        "(bool)1>(at::cuda::detail::TensorInfo<T1, T3>, long)",
@@ -125,9 +125,12 @@ std::vector<KernelType> kernel_catalogue(const std::string& nccl_version) {
       nccl_type(nccl, "Reduce_Sum_f32_RING_LL", "Reduce_RING_LL_Sum_float", 8),
       nccl_type(nccl, "SendRecv", "SendRecv_RING_SIMPLE_Sum_int8_t", 16),
   };
+  if (trees) types.push_back(nccl_type(nccl, "AllReduce_Sum_bf16_TREE_LL", "AllReduce_TREE_LL_Sum_bfloat", 24));
+  return types;
 }
 
-KernelId nccl_kernel(Operation operation) {
+KernelId nccl_kernel(Operation operation, bool by_tree) {
+  if (operation == Operation::all_reduce && by_tree) return KernelId::nccl_all_reduce_tree;
   switch (operation) {
     case Operation::all_gather:
       return KernelId::nccl_all_gather;

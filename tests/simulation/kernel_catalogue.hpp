@@ -35,7 +35,8 @@ enum class KernelId : std::uint16_t {
   nccl_reduce_scatter,
   nccl_broadcast,
   nccl_reduce,
-  nccl_send_recv
+  nccl_send_recv,
+  nccl_all_reduce_tree
 };
 
 struct KernelType {
@@ -50,11 +51,12 @@ struct KernelType {
   std::int32_t dynamic_shared_bytes = 0;
 };
 
-/// Every kernel type in the order of KernelId, with the names of NCCL `nccl_version` ("2.27").
-std::vector<KernelType> kernel_catalogue(const std::string& nccl_version);
+/// Every kernel type in the order of KernelId, with the names of NCCL `nccl_version` ("2.27"); the last, of NCCL's
+/// tree, only with `trees`.
+std::vector<KernelType> kernel_catalogue(const std::string& nccl_version, bool trees);
 
-/// The kernel NCCL launches for an operation.
-KernelId nccl_kernel(Operation operation);
+/// The kernel NCCL launches for an operation; only all-reduces go by a tree.
+KernelId nccl_kernel(Operation operation, bool by_tree = false);
 
 /// "2.27" -> 227, "2.9" -> 209. Throws PlanError.
 int version_number(const std::string& version);

@@ -26,7 +26,9 @@ enum class Purpose : std::uint64_t {
   inspector,
   speed,
   end_tail,
-  end_bias
+  end_bias,
+  end_spread,
+  end_waits
 };
 
 /// Random numbers by key instead of by sequence: a draw depends only on the seed and on what it is for. Planting a

@@ -39,27 +39,6 @@ double wire_factor(Operation operation, std::size_t members) {
   }
 }
 
-/// Time by which a member's exit comes after the common end. Medians as measured on real hardware: all-reduce 0.3 us,
-/// reduce-scatter 1 us, all-gather 2.7 us with a 90th percentile of 25 us, most of it a bias of the member.
-/// Send/receive: 10 to 20 us, systematic per member.
-double end_jitter_ns(std::uint64_t seed, Operation operation, std::uint32_t channel, std::int64_t position,
-                     std::int32_t rank) {
-  Draw draw(seed, Purpose::end_jitter, channel, static_cast<std::uint64_t>(position), static_cast<std::uint64_t>(rank));
-  Draw bias(seed, Purpose::rank_bias, channel, static_cast<std::uint64_t>(rank));
-  constexpr double median_of_half_normal = 0.6745;
-  switch (operation) {
-    case Operation::all_gather:
-      return std::min(200'000.0, 2'700 * std::exp(1.2 * bias.normal() + 1.25 * draw.normal()));
-    case Operation::reduce_scatter:
-      return 1'000 / median_of_half_normal * std::abs(draw.normal());
-    case Operation::send_recv:
-    case Operation::all_to_all:
-      return bias.uniform(10'000, 20'000) + 500 * std::abs(draw.normal());
-    default:
-      return 300 / median_of_half_normal * std::abs(draw.normal());
-  }
-}
-
 /// Runs every rank's program; ranks meet at collectives.
 class JobSimulator {
  public:
@@ -119,9 +98,10 @@ class JobSimulator {
     return static_cast<Nanoseconds>(time);
   }
 
-  double scaled_jitter_ns(Operation operation, std::uint32_t channel, std::int64_t position, std::int32_t rank) const {
+  double scaled_jitter_ns(double jitter, Operation operation, std::uint32_t channel, std::int64_t position,
+                          std::int32_t rank) const {
     const Network& network = plan_.network;
-    double jitter = network.end_jitter_scale * end_jitter_ns(plan_.seed, operation, channel, position, rank);
+    jitter *= network.end_jitter_scale;
     if (const auto own = network.end_jitter_of.find(operation); own != network.end_jitter_of.end())
       jitter *= own->second;
     if (network.heavy_tails) {
@@ -174,13 +154,21 @@ class JobSimulator {
     for (const std::size_t i : by_rank)
       if (open.ranks[i] == root) root_enter_ns = open.enters[i];
 
-    for (const std::size_t i : by_rank) {
+    const EndsInstance ends{plan_.seed, op.operation, op.bytes, channel_index, position};
+    std::vector<EndsMember> members;
+    for (const std::size_t i : by_rank) members.push_back({open.ranks[i], open.ops[i]->sends, open.ops[i]->receives});
+    const std::vector<double> delays = end_delays_ns(plan_.network.ends, ends, members);
+    const bool eager = leaves_at_once(plan_.network.ends, ends, members);
+
+    for (std::size_t m = 0; m < by_rank.size(); ++m) {
+      const std::size_t i = by_rank[m];
       const std::int32_t rank = open.ranks[i];
       // Broadcast: a receiver needs the root only. Reduce: only the root needs everybody. The rest synchronise.
       Nanoseconds begin = instance.last_enter_ns;
       if (op.operation == Operation::broadcast) begin = std::max(open.enters[i], root_enter_ns);
       if (op.operation == Operation::reduce && rank != root) begin = open.enters[i];
-      const double jitter = scaled_jitter_ns(op.operation, channel_index, position, rank);
+      if (eager && members[m].sends) begin = open.enters[i];
+      const double jitter = scaled_jitter_ns(delays[m], op.operation, channel_index, position, rank);
       const Nanoseconds exit = begin + instance.transfer_ns + static_cast<Nanoseconds>(jitter);
 
       TrueArrival arrival;

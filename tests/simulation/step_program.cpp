@@ -59,7 +59,7 @@ class StepBuilder {
  private:
   /// Kernel durations and grids do not depend on the NCCL version, so any version serves.
   static const std::vector<KernelType>& catalogue() {
-    static const std::vector<KernelType> types = kernel_catalogue("2.27");
+    static const std::vector<KernelType> types = kernel_catalogue("2.27", true);
     return types;
   }
 
@@ -165,7 +165,8 @@ class StepBuilder {
     op.channel = channel;
     op.operation = operation;
     op.bytes = bytes;
-    op.kernel = nccl_kernel(operation);
+    const std::size_t members = topology_.channels[static_cast<std::size_t>(channel)].ranks.size();
+    op.kernel = nccl_kernel(operation, goes_by_tree(plan_.network.ends, operation, bytes, members));
     op.grid_x = catalogue_[static_cast<std::size_t>(op.kernel)].grid_x;
     return op;
   }

@@ -48,7 +48,7 @@ WrittenExport write_session(const SimulatedJob& job, const JobPlan& plan, const 
                           session,
                           nsys_release(plan.export_style.nsys_version),
                           version_number(plan.export_style.nccl_version),
-                          kernel_catalogue(plan.export_style.nccl_version),
+                          kernel_catalogue(plan.export_style.nccl_version, has_trees(plan.network.ends)),
                           {},
                           database,
                           {}};
