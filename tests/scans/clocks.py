@@ -50,7 +50,7 @@ def tensor(draw):
 
 def pipeline(draw):
     nodes, gpus, size, stages = draw.choice([(2, 1, 1, 2), (4, 1, 1, 2), (4, 2, 1, 4), (4, 2, 2, 2), (8, 2, 2, 4)])
-    return machine(nodes, gpus, size, stages) + ["--micro-batches", draw.choice([2, 4])]
+    return machine(nodes, gpus, size, stages) + ["--micro-batches", draw.choice([2, 4]), "--pp-style", draw.choice(["1f1b", "sends_ahead"])]
 
 
 def experts(draw):

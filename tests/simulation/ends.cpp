@@ -177,6 +177,10 @@ bool goes_by_tree(const EndsLaw& law, Operation operation, std::int64_t bytes, s
   return law.classes[class_index(law, operation, bytes, members)].by_tree;
 }
 
+bool no_sender_waits(const EndsLaw& law, std::int64_t bytes) {
+  return law.classes[class_index(law, Operation::send_recv, bytes, 2)].nobody_waits >= 1;
+}
+
 bool leaves_at_once(const EndsLaw& law, const EndsInstance& instance, const std::vector<EndsMember>& members) {
   if (members.size() != 2 || members[0].sends == members[0].receives || members[1].sends == members[1].receives)
     return false;

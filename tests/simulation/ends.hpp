@@ -66,6 +66,9 @@ bool has_trees(const EndsLaw& law);
 /// Whether calls of this kind do.
 bool goes_by_tree(const EndsLaw& law, Operation operation, std::int64_t bytes, std::size_t members);
 
+/// Whether no sender of so many bytes waits for its receiver.
+bool no_sender_waits(const EndsLaw& law, std::int64_t bytes);
+
 /// Whether the sender of this one-way pair leaves without waiting for its receiver.
 bool leaves_at_once(const EndsLaw& law, const EndsInstance& instance, const std::vector<EndsMember>& members);
 

@@ -213,6 +213,11 @@ JobPlan complete_plan(JobPlan plan) {
       work.compute_scale <= 0 || work.synchronise_every < 0)
     throw PlanError("steps, layers, queue depth and compute scale must be positive, or there is no job; raise them");
   if (work.micro_batches == 0) work.micro_batches = layout.pipeline_parallel > 1 ? 2 * layout.pipeline_parallel : 1;
+  if (work.pipeline_style == PipelineStyle::sends_ahead && !no_sender_waits(plan.network.ends, work.activation_bytes))
+    throw PlanError(
+        "stages that send ahead would wait for each other for ever where senders wait for their receivers; choose a "
+        "law "
+        "of ends in which they do not, such as loopback_sockets");
   if (work.restart_at_step == 0 || work.restart_at_step >= work.steps)
     throw PlanError("communicators cannot restart before the first or after the last step; choose a step in between");
   if (plan.clocks.gpu_tick_ns < 1) throw PlanError("a GPU tick is at least 1 ns; use 1 for exact times");

@@ -49,6 +49,13 @@ enum class TensorParallelStyle : std::uint8_t {
   sequence_parallel  ///< all-gather before, reduce-scatter after
 };
 
+/// How pipeline stages exchange activations and gradients.
+enum class PipelineStyle : std::uint8_t {
+  one_forward_one_backward,  ///< 1F1B; what is sent and received at once is one kernel (Megatron)
+  sends_ahead  ///< all forwards first but in the last stage, each send and receive a kernel of its own (PyTorch): both
+               ///< sides have them in different orders, so no sender may wait
+};
+
 enum class GraphMode : std::uint8_t {
   none,
   whole,  ///< one opaque row per graph launch (nsys' default)
@@ -64,6 +71,7 @@ struct Workload {
   std::int64_t activation_bytes = 16 << 20;
   DataParallelStyle data_parallel_style = DataParallelStyle::all_reduce;
   TensorParallelStyle tensor_parallel_style = TensorParallelStyle::all_reduce;
+  PipelineStyle pipeline_style = PipelineStyle::one_forward_one_backward;
   bool mixture_of_experts = false;         ///< an all-to-all before and after each layer's second half
   bool nccl_on_compute_stream = false;     ///< collectives and compute share one stream
   bool shared_nccl_stream = false;         ///< all communicators share one stream instead of one stream each

@@ -16,12 +16,20 @@
 namespace nsys_explain::synth {
 namespace {
 
-/// Members that have reached the current instance of a channel. A rank that posted goes on only when the instance is
-/// resolved, so a channel has at most one open instance.
+struct PostedMember {
+  std::int32_t rank = -1;
+  Nanoseconds enter_ns = 0;
+  Op op;
+  bool left = false;                  ///< a sender that did not wait
+  std::uint32_t activity = no_index;  ///< of one that left
+};
+
+/// Members that have reached an instance of a channel. A rank that posted goes on when the instance is resolved, but
+/// for senders that do not wait: only these leave more than one instance of a channel open.
 struct OpenInstance {
-  std::vector<std::int32_t> ranks;
-  std::vector<Nanoseconds> enters;
-  std::vector<const Op*> ops;
+  std::int64_t position = 0;  ///< in the channel
+  std::int32_t step = 0;
+  std::vector<PostedMember> members;
 };
 
 /// Bytes one member puts on the wire per byte of NCCL's per-call size, for a ring.
@@ -64,23 +72,65 @@ class JobSimulator {
         ++finished;
         continue;
       }
-      if (post(rank, *op)) resolve(static_cast<std::uint32_t>(op->channel), runnable);
+      meet(rank, *op, runnable);
     }
-    if (finished != plan_.layout.ranks())
+    const bool all_met = std::all_of(open_.begin(), open_.end(), [](const auto& waiting) { return waiting.empty(); });
+    if (finished != plan_.layout.ranks() || !all_met)
       throw std::logic_error(
-          fmt::format("{} of {} simulated ranks wait for each other for ever; this is a fault of the "
-                      "step program, please report the plan",
+          fmt::format("{} of {} simulated ranks wait for each other for ever, or sends are never received; this is a "
+                      "fault of the step program, please report the plan",
                       plan_.layout.ranks() - finished, plan_.layout.ranks()));
     return finish();
   }
 
  private:
-  bool post(std::int32_t rank, const Op& op) {
-    OpenInstance& open = open_[static_cast<std::size_t>(op.channel)];
-    open.ranks.push_back(rank);
-    open.enters.push_back(machines_[static_cast<std::size_t>(rank)].collective_enter_ns());
-    open.ops.push_back(&op);
-    return open.ranks.size() == topology_.channels[static_cast<std::size_t>(op.channel)].ranks.size();
+  /// Whether this member belongs to an instance: it is not there yet, and of a pair one receives what the other sends.
+  static bool belongs(const OpenInstance& open, const Op& op, std::int32_t rank) {
+    return std::all_of(open.members.begin(), open.members.end(), [&](const PostedMember& member) {
+      const bool counterparts = op.sends == member.op.receives && op.receives == member.op.sends;
+      return member.rank != rank && (!op.grouped || op.operation != Operation::send_recv || counterparts);
+    });
+  }
+
+  /// A rank reaches a collective; who can, runs on.
+  void meet(std::int32_t rank, const Op& op, std::deque<std::int32_t>& runnable) {
+    const auto index = static_cast<std::uint32_t>(op.channel);
+    const Channel& channel = topology_.channels[index];
+    RankMachine& machine = machines_[static_cast<std::size_t>(rank)];
+    std::deque<OpenInstance>& waiting = open_[index];
+    auto open =
+        std::find_if(waiting.begin(), waiting.end(), [&](const OpenInstance& one) { return belongs(one, op, rank); });
+    if (open == waiting.end()) open = waiting.insert(waiting.end(), {positions_[index]++, machine.step(), {}});
+    open->members.push_back({rank, machine.collective_enter_ns(), op});
+    if (open->members.size() == channel.ranks.size()) {
+      OpenInstance complete = std::move(*open);
+      waiting.erase(open);
+      return resolve(index, std::move(complete), runnable);
+    }
+    const std::vector<EndsMember> members = roles(channel, op, rank);
+    if (!op.sends || !leaves_at_once(plan_.network.ends, ends_of(op, index, open->position), members)) return;
+    PostedMember& sender = open->members.back();
+    const std::size_t m = members[0].rank == rank ? 0 : 1;
+    sender.left = true;
+    sender.activity =
+        machine.finish_collective(sender.enter_ns + transfer_ns(channel, index, open->position, op, open->step) +
+                                      delays_ns(op, index, open->position, members)[m],
+                                  no_index);
+    runnable.push_back(rank);
+  }
+
+  EndsInstance ends_of(const Op& op, std::uint32_t channel, std::int64_t position) const {
+    return {plan_.seed, op.operation, op.bytes, channel, position};
+  }
+
+  /// Of all members of a channel, ascending, as one of them sees it.
+  static std::vector<EndsMember> roles(const Channel& channel, const Op& op, std::int32_t own_rank) {
+    std::vector<EndsMember> members;
+    for (const std::int32_t rank : channel.ranks) {
+      const bool own = rank == own_rank;
+      members.push_back({rank, own ? op.sends : op.receives, own ? op.receives : op.sends});
+    }
+    return members;
   }
 
   Nanoseconds transfer_ns(const Channel& channel, std::uint32_t index, std::int64_t position, const Op& op,
@@ -98,19 +148,26 @@ class JobSimulator {
     return static_cast<Nanoseconds>(time);
   }
 
-  double scaled_jitter_ns(double jitter, Operation operation, std::uint32_t channel, std::int64_t position,
-                          std::int32_t rank) const {
+  /// After the planned end, of each member.
+  std::vector<Nanoseconds> delays_ns(const Op& op, std::uint32_t channel, std::int64_t position,
+                                     const std::vector<EndsMember>& members) const {
     const Network& network = plan_.network;
-    jitter *= network.end_jitter_scale;
-    if (const auto own = network.end_jitter_of.find(operation); own != network.end_jitter_of.end())
-      jitter *= own->second;
-    if (network.heavy_tails) {
-      Draw draw(plan_.seed, Purpose::end_tail, channel, static_cast<std::uint64_t>(position),
-                static_cast<std::uint64_t>(rank));
-      jitter *= std::min(100.0, 1 / std::sqrt(1 - draw.uniform()));  // Pareto's law with index 2
+    const std::vector<double> law = end_delays_ns(network.ends, ends_of(op, channel, position), members);
+    std::vector<Nanoseconds> delays;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      const auto rank = static_cast<std::uint64_t>(members[m].rank);
+      double delay = network.end_jitter_scale * law[m];
+      if (const auto own = network.end_jitter_of.find(op.operation); own != network.end_jitter_of.end())
+        delay *= own->second;
+      if (network.heavy_tails) {
+        Draw draw(plan_.seed, Purpose::end_tail, channel, static_cast<std::uint64_t>(position), rank);
+        delay *= std::min(100.0, 1 / std::sqrt(1 - draw.uniform()));  // Pareto's law with index 2
+      }
+      Draw bias(plan_.seed, Purpose::end_bias, channel, rank);
+      delay += static_cast<double>(network.end_bias_max_ns) * bias.uniform();
+      delays.push_back(static_cast<Nanoseconds>(delay));
     }
-    Draw bias(plan_.seed, Purpose::end_bias, channel, static_cast<std::uint64_t>(rank));
-    return jitter + static_cast<double>(network.end_bias_max_ns) * bias.uniform();
+    return delays;
   }
 
   bool uses_link(const Fault& fault, const Channel& channel) const {
@@ -126,69 +183,69 @@ class JobSimulator {
            std::all_of(fault.nodes.begin(), fault.nodes.end(), has_node);
   }
 
+  /// When an operation begins for a member. Broadcast: a receiver needs the root only. Reduce: only the root needs
+  /// everybody. A sender need not wait. The rest synchronise.
+  static Nanoseconds begin_ns(const PostedMember& member, Nanoseconds last_enter_ns, const PostedMember* root,
+                              bool sender_leaves_at_once) {
+    if (member.op.operation == Operation::broadcast) return std::max(member.enter_ns, root ? root->enter_ns : 0);
+    if (member.op.operation == Operation::reduce && &member != root) return member.enter_ns;
+    return sender_leaves_at_once && member.op.sends ? member.enter_ns : last_enter_ns;
+  }
+
   /// All members are there: decide when each leaves, note the instance, let them run on.
-  void resolve(std::uint32_t channel_index, std::deque<std::int32_t>& runnable) {
+  void resolve(std::uint32_t channel_index, OpenInstance open, std::deque<std::int32_t>& runnable) {
     const Channel& channel = topology_.channels[channel_index];
-    OpenInstance& open = open_[channel_index];
-    const Op& op = *open.ops.front();
-    const std::int64_t position = positions_[channel_index]++;
+    const Op op = open.members.front().op;
+    std::sort(open.members.begin(), open.members.end(),
+              [](const PostedMember& a, const PostedMember& b) { return a.rank < b.rank; });
 
     TrueInstance instance;
     instance.communicator = channel.communicator;
     instance.operation = op.operation;
     instance.grouped = op.grouped;
     instance.call_bytes = op.bytes;
-    instance.step = machines_[static_cast<std::size_t>(open.ranks.front())].step();
-    instance.transfer_ns = transfer_ns(channel, channel_index, position, op, instance.step);
+    instance.step = open.step;
+    instance.transfer_ns = transfer_ns(channel, channel_index, open.position, op, open.step);
     instance.first_arrival = static_cast<std::uint32_t>(job_.arrivals.size());
-    instance.arrivals = static_cast<std::uint32_t>(open.ranks.size());
-    instance.last_enter_ns = *std::max_element(open.enters.begin(), open.enters.end());
+    instance.arrivals = static_cast<std::uint32_t>(open.members.size());
 
-    std::vector<std::size_t> by_rank(open.ranks.size());
-    for (std::size_t i = 0; i < by_rank.size(); ++i) by_rank[i] = i;
-    std::sort(by_rank.begin(), by_rank.end(),
-              [&](std::size_t a, std::size_t b) { return open.ranks[a] < open.ranks[b]; });
-    Nanoseconds root_enter_ns = 0;
-    const std::int32_t root =
+    const std::int32_t root_rank =
         op.root >= 0 ? topology_.communicators[channel.communicator].ranks[static_cast<std::size_t>(op.root)] : -1;
-    for (const std::size_t i : by_rank)
-      if (open.ranks[i] == root) root_enter_ns = open.enters[i];
-
-    const EndsInstance ends{plan_.seed, op.operation, op.bytes, channel_index, position};
+    const PostedMember* root = nullptr;
     std::vector<EndsMember> members;
-    for (const std::size_t i : by_rank) members.push_back({open.ranks[i], open.ops[i]->sends, open.ops[i]->receives});
-    const std::vector<double> delays = end_delays_ns(plan_.network.ends, ends, members);
-    const bool eager = leaves_at_once(plan_.network.ends, ends, members);
-
-    for (std::size_t m = 0; m < by_rank.size(); ++m) {
-      const std::size_t i = by_rank[m];
-      const std::int32_t rank = open.ranks[i];
-      // Broadcast: a receiver needs the root only. Reduce: only the root needs everybody. The rest synchronise.
-      Nanoseconds begin = instance.last_enter_ns;
-      if (op.operation == Operation::broadcast) begin = std::max(open.enters[i], root_enter_ns);
-      if (op.operation == Operation::reduce && rank != root) begin = open.enters[i];
-      if (eager && members[m].sends) begin = open.enters[i];
-      const double jitter = scaled_jitter_ns(delays[m], op.operation, channel_index, position, rank);
-      const Nanoseconds exit = begin + instance.transfer_ns + static_cast<Nanoseconds>(jitter);
-
-      TrueArrival arrival;
-      arrival.rank = rank;
-      arrival.enter_ns = open.enters[i];
-      arrival.exit_ns = exit;
-      arrival.peer = open.ops[i]->root;
-      arrival.sends = open.ops[i]->sends;
-      arrival.receives = open.ops[i]->receives;
-      arrival.wait_ns = std::min(instance.last_enter_ns, exit) - arrival.enter_ns;
-      RankMachine& machine = machines_[static_cast<std::size_t>(rank)];
-      arrival.activity = machine.finish_collective(exit, static_cast<std::uint32_t>(job_.arrivals.size()));
-      if (instance.last_rank < 0 && arrival.enter_ns == instance.last_enter_ns) instance.last_rank = rank;
-      job_.arrivals.push_back(arrival);
+    for (const PostedMember& member : open.members) {
+      if (member.enter_ns > instance.last_enter_ns || instance.last_rank < 0) {
+        instance.last_enter_ns = member.enter_ns;
+        instance.last_rank = member.rank;
+      }
+      if (member.rank == root_rank) root = &member;
+      members.push_back({member.rank, member.op.sends, member.op.receives});
     }
+    const std::vector<Nanoseconds> delays = delays_ns(op, channel_index, open.position, members);
+    const bool at_once = leaves_at_once(plan_.network.ends, ends_of(op, channel_index, open.position), members);
+    for (std::size_t m = 0; m < open.members.size(); ++m)
+      add_arrival(open.members[m],
+                  begin_ns(open.members[m], instance.last_enter_ns, root, at_once) + instance.transfer_ns + delays[m],
+                  instance.last_enter_ns);
     job_.instances.push_back(instance);
-    for (const std::size_t i : by_rank) runnable.push_back(open.ranks[i]);
-    open.ranks.clear();
-    open.enters.clear();
-    open.ops.clear();
+    for (const PostedMember& member : open.members)
+      if (!member.left) runnable.push_back(member.rank);
+  }
+
+  void add_arrival(const PostedMember& member, Nanoseconds exit_ns, Nanoseconds last_enter_ns) {
+    const auto index = static_cast<std::uint32_t>(job_.arrivals.size());
+    const auto rank = static_cast<std::size_t>(member.rank);
+    TrueArrival arrival;
+    arrival.rank = member.rank;
+    arrival.enter_ns = member.enter_ns;
+    arrival.exit_ns = exit_ns;
+    arrival.peer = member.op.root;
+    arrival.sends = member.op.sends;
+    arrival.receives = member.op.receives;
+    arrival.wait_ns = std::min(last_enter_ns, exit_ns) - member.enter_ns;
+    arrival.activity = member.left ? member.activity : machines_[rank].finish_collective(exit_ns, index);
+    job_.ranks[rank].activities[arrival.activity].arrival = index;
+    job_.arrivals.push_back(arrival);
   }
 
   SimulatedJob finish() {
@@ -214,7 +271,7 @@ class JobSimulator {
   JobPlan plan_;
   Topology topology_;
   SimulatedJob job_;
-  std::vector<OpenInstance> open_;
+  std::vector<std::deque<OpenInstance>> open_;  ///< by channel, oldest first
   std::vector<std::int64_t> positions_;
   std::deque<RankMachine> machines_;
 };

@@ -78,6 +78,13 @@ void Options::add_job_options(CLI::App& app) {
       app, "--tp-style", work.tensor_parallel_style,
       {{"all_reduce", TensorParallelStyle::all_reduce}, {"sequence_parallel", TensorParallelStyle::sequence_parallel}},
       "All-reduce of activations, or all-gather and reduce-scatter", group);
+  add_choice<PipelineStyle>(
+      app, "--pp-style", work.pipeline_style,
+      {{"1f1b", PipelineStyle::one_forward_one_backward}, {"sends_ahead", PipelineStyle::sends_ahead}},
+      "One forward, one backward, or all forwards first and every send and receive a kernel of its own (as PyTorch "
+      "does; "
+      "needs a law of ends in which senders do not wait)",
+      group);
   app.add_flag("--moe", work.mixture_of_experts, "All-to-all among data-parallel ranks in every layer")->group(group);
   app.add_flag("--nccl-on-compute-stream", work.nccl_on_compute_stream, "Collectives run on the compute stream")
       ->group(group);

@@ -164,5 +164,43 @@ TEST(Ends, ASimulatedJobFollowsItsLaw) {
   EXPECT_GT(seen, 4);
 }
 
+TEST(Ends, StagesThatSendAheadHaveOperationsInDifferentOrders) {
+  JobPlan plan = small_plan();
+  plan.layout = {2, 1, 1, 2, 0};
+  plan.workload.micro_batches = 4;
+  plan.workload.pipeline_style = PipelineStyle::sends_ahead;
+  EXPECT_THROW(simulate(plan), PlanError) << "with senders that wait, all would wait for ever";
+  plan.network.ends = ends_law("loopback_sockets");
+  const SimulatedJob job = simulate(plan);
+  int pairs = 0, ahead = 0;
+  std::vector<std::vector<bool>> sends(2);  // by rank, in order of enters
+  std::vector<std::vector<std::pair<Nanoseconds, bool>>> enters(2);
+  for (const TrueInstance& instance : job.instances) {
+    if (instance.operation != Operation::send_recv) continue;
+    ++pairs;
+    ASSERT_EQ(instance.arrivals, 2u);
+    const TrueArrival& a = job.arrivals[instance.first_arrival];
+    const TrueArrival& b = job.arrivals[instance.first_arrival + 1];
+    ASSERT_NE(a.sends, b.sends);
+    ASSERT_NE(a.receives, b.receives);
+    const TrueArrival &sender = a.sends ? a : b, &receiver = a.sends ? b : a;
+    EXPECT_GE(receiver.exit_ns, sender.exit_ns) << "nothing is received before it was sent";
+    ahead += sender.exit_ns < receiver.enter_ns;
+    for (const TrueArrival* one : {&a, &b}) {
+      enters[static_cast<std::size_t>(one->rank)].emplace_back(one->enter_ns, one->sends);
+      EXPECT_EQ(job.ranks[static_cast<std::size_t>(one->rank)].activities[one->activity].arrival,
+                static_cast<std::uint32_t>(one - job.arrivals.data()));
+    }
+  }
+  EXPECT_EQ(pairs, 4 * 2 * 4) << "steps, directions, micro-batches";
+  EXPECT_GT(ahead, 8);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    std::sort(enters[rank].begin(), enters[rank].end());
+    for (std::size_t i = 0; i < 8; ++i) sends[rank].push_back(enters[rank][i].second);
+  }
+  EXPECT_THAT(sends[0], ElementsAre(true, true, true, true, false, false, false, false));
+  EXPECT_THAT(sends[1], ElementsAre(false, true, false, true, false, true, false, true));
+}
+
 }  // namespace
 }  // namespace nsys_explain::synth::test
