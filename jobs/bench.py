@@ -90,8 +90,8 @@ class Bench:
 
     def big_export(self):
         # One of two ranks; per repeat 108,600 kernels, 121,800 API calls, 54,000 operators.
-        directory = self.make("big", "--nodes", 1, "--gpus-per-node", 2, "--steps", 500, "--missing-rank", 1,
-                              "--operator-ranges", "--repeat", 74 if self.full else 8)
+        directory = self.make("big", "--nodes", 1, "--gpus-per-node", 2, "--steps", 500, "--capture", "missing_rank=1",
+                              "--export", f"operator_ranges,repeat={74 if self.full else 8}")
         return next(directory.glob("*.sqlite"))
 
     def reading(self):
@@ -144,7 +144,7 @@ class Bench:
 
     def traces(self):
         directory = self.make("traces", "--nodes", 8, "--gpus-per-node", 8, "--steps", 900 if self.full else 100,
-                              "--operator-ranges")
+                              "--export", "operator_ranges")
         self.over_ranks("traces", f"64 traces, {size_of(directory) / 1e6:,.0f} MB", directory, "--threads", 1)
         self.both_at_once(sorted(directory.glob("*.sqlite")))
 
@@ -172,7 +172,7 @@ class Bench:
     def cross(self):
         # 22 collectives a step on each rank, most of them of the eight of a node: 2,541 in all where full.
         nodes, few_nodes, steps = (128, 8, 115) if self.full else (16, 4, 30)
-        plan = ("--gpus-per-node", 8, "--tp", 8, "--layers", 4, "--steps", steps, "--files", "per_node")
+        plan = ("--gpus-per-node", 8, "--tp", 8, "--layers", 4, "--steps", steps, "--export", "files=per_node")
         directory = self.make("cross", "--nodes", nodes, *plan)
         few = self.make("few", "--nodes", few_nodes, *plan)
         self.over_ranks("cross", f"{8 * nodes} ranks, {size_of(directory) / 1e6:,.0f} MB", directory, "--threads", 1)

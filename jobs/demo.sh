@@ -15,7 +15,7 @@ jobs/install-packages.sh build
 
 step "build"
 cmake --preset release -DNSYS_EXPLAIN_TESTS=OFF >/dev/null
-cmake --build --preset release --parallel "$(nproc)"
+cmake --build --preset release --parallel "$(nproc)" --target nsys-explain-mpi nsys-explain-synth
 
 step "a simulated job of 8 ranks; the GPU of rank $slow_rank runs 1.3 times slower"
 build/release/nsys-explain-synth --out "$demo/traces" --force --nodes 2 --gpus-per-node 4 \

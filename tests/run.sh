@@ -54,7 +54,7 @@ lint() {
   for argument in -Xclang -analyzer-config -Xclang mode=shallow,max-nodes=20000; do arguments+=(-extra-arg="$argument"); done
   # Each source by itself, so that a missing include is found.
   cmake --preset lint >build/lint.log || { cat build/lint.log >&2; exit 1; }
-  if ! run-clang-tidy -quiet -j "$jobs" -p build/lint "${arguments[@]}" "$root/src/.*" >build/tidy.log 2>&1; then
+  if ! run-clang-tidy -quiet -j "$jobs" -p build/lint "${arguments[@]}" "$root/(src|tests/simulation)/.*" >build/tidy.log 2>&1; then
     grep -vE '^clang-tidy|[0-9]+ warnings? generated' build/tidy.log || true
     echo "clang-tidy has findings; where none stands above, it ended early (out of memory?), see build/tidy.log" >&2
     exit 1

@@ -2,7 +2,7 @@
 # the Python module for results.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS nsys-explain-mpi nsys-explain-synth RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS nsys-explain-mpi RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY slurm/ DESTINATION ${CMAKE_INSTALL_DATADIR}/nsys-explain-mpi/slurm USE_SOURCE_PERMISSIONS)
 install(FILES jobs/nsys_explain.py jobs/skew_heatmap.py DESTINATION ${CMAKE_INSTALL_DATADIR}/nsys-explain-mpi/python)
 install(FILES README.md CONTRIBUTING.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -52,8 +52,8 @@ def hostile_traces(directory, source):
 
 def large_job(directory):
     """1,024 trace ranks and a short run: views are as large as they get with that many ranks."""
-    subprocess.run([SYNTH, "--out", directory, "--nodes", "128", "--gpus-per-node", "8", "--tp", "8", "--files", "per_node", "--steps", "4",
-                    "--layers", "1", "--seed", "3", "--truth", "none", "--fault", "slow_gpu:rank=37,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([SYNTH, "--out", directory, "--nodes", "128", "--gpus-per-node", "8", "--tp", "8", "--export", "files=per_node",
+                    "--steps", "4", "--layers", "1", "--seed", "3", "--truth", "none", "--fault", "slow_gpu:rank=37,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
     return directory
 
 
@@ -103,7 +103,7 @@ def main():
     try:
         job = root / "job"
         subprocess.run([SYNTH, "--out", job, "--nodes", "2", "--gpus-per-node", "4", "--tp", "2", "--pp", "2", "--seed", "2",
-                        "--steps", "8", "--gpu-metrics", "--fault", "slow_gpu:rank=5,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
+                        "--steps", "8", "--metrics", "nvlink", "--fault", "slow_gpu:rank=5,factor=1.3"], check=True, stdout=subprocess.DEVNULL)
         other_driver(job, 3)
         late = explain([job], root / "late", "--ncu", ncu_csv(root / "ncu.csv", job))
         large = explain([large_job(root / "large-job")], root / "large")

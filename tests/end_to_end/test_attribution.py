@@ -38,9 +38,9 @@ class AttributionTest(EndToEndTest):
 
 class Innocent(AttributionTest):
     def test_clean_noisy_and_rotating_jobs_name_nobody(self):
-        kinds = [[], ["--kernel-noise", "0.02", "--pause-probability", "0.1", "--pause-mean-ms", "3"],
+        kinds = [[], ["--noise", "kernels=0.02,pauses=0.1,pause_ms=3"],
                  ["--fault", "rotating_jitter:pause=3ms"],
-                 ["--tp", "2", "--pp", "2", "--kernel-noise", "0.02", "--pause-probability", "0.05"]]
+                 ["--tp", "2", "--pp", "2", "--noise", "kernels=0.02,pauses=0.05"]]
         for seed in seeds(40):
             with self.subTest(seed=seed):
                 report = self.job(100 + seed, "--steps", "24" if seed % 4 < 3 else "10", *kinds[seed % 4])
@@ -57,7 +57,7 @@ class Innocent(AttributionTest):
         for seed in seeds(12):
             with self.subTest(seed=seed):
                 gpus, steps, wander = [("3", "8", "0.01"), ("4", "8", "0.02"), ("8", "16", "0.02"), ("2", "30", "0.01")][seed % 4]
-                report = self.job(200 + seed, "--nodes", "1", "--gpus-per-node", gpus, "--steps", steps, "--speed-wander", wander,
+                report = self.job(200 + seed, "--nodes", "1", "--gpus-per-node", gpus, "--steps", steps, "--noise", f"wander={wander}",
                                   layers=1)
                 self.assertEqual(self.named(report), [])
                 self.assertEqual([f["title"] for f in report["findings"] if f["id"] == "slow-gpu"], [])
@@ -69,7 +69,7 @@ class Innocent(AttributionTest):
         for seed in seeds(4):
             with self.subTest(seed=seed):
                 report = self.job(110 + seed, "--nodes", "2", "--gpus-per-node", "4", "--tp", "4", "--tp-style",
-                                  "sequence_parallel", "--steps", "24", "--kernel-noise", "0.02", "--payload", "none")
+                                  "sequence_parallel", "--steps", "24", "--noise", "kernels=0.02", "--export", "payload=none")
                 self.assertEqual(self.named(report), [])
 
 
@@ -84,7 +84,7 @@ class Culprits(AttributionTest):
         for seed in seeds(4):
             with self.subTest(seed=seed):
                 rank = seed * 3 % 4
-                report = self.job(220 + seed, "--nodes", "1", "--gpus-per-node", "4", "--steps", "60", "--speed-wander", "0.003",
+                report = self.job(220 + seed, "--nodes", "1", "--gpus-per-node", "4", "--steps", "60", "--noise", "wander=0.003",
                                   "--fault", f"slow_gpu:rank={rank},factor=1.025", layers=1)
                 self.assertEqual(self.named(report), [(rank, "persistent")])
                 self.assertEqual([s["trace_rank"] for s in report["activity"]["gpu_speeds"] if s["slow"]], [rank])
@@ -193,7 +193,7 @@ class Pipelines(AttributionTest):
         for seed in seeds(10):
             with self.subTest(seed=seed):
                 gpus, rank = [("4", 0), ("8", seed // 2 % 2)][seed % 2]
-                payload = ["--payload", "none"] if seed % 4 == 3 else []
+                payload = ["--export", "payload=none"] if seed % 4 == 3 else []
                 report = self.job(seed, "--nodes", "1", "--gpus-per-node", gpus, "--pp", "4", "--steps", "20", *payload,
                                   "--fault", f"late_host:rank={rank},pause=3ms", layers=1)
                 self.assertEqual(self.named(report), [(rank, "persistent")])
@@ -222,7 +222,7 @@ class Pipelines(AttributionTest):
     def test_clean_and_noisy_pipelines_name_nobody(self):
         for seed in seeds(10):
             with self.subTest(seed=seed):
-                noise = ["--kernel-noise", "0.02", "--pause-probability", "0.05"] if seed % 2 else []
+                noise = ["--noise", "kernels=0.02,pauses=0.05"] if seed % 2 else []
                 report = self.job(seed, "--nodes", "1", "--gpus-per-node", "4", "--pp", "4", "--steps", "24", *noise,
                                   layers=1)
                 self.assertEqual(self.named(report), [])
@@ -272,7 +272,7 @@ class WithoutPayload(AttributionTest):
         for seed in seeds(10):
             with self.subTest(seed=seed):
                 rank = (seed * 3 + 1) % 8
-                report = self.job(seed, *self.LAYOUTS[seed % 5], "--payload", "none", "--steps", "16", "--fault",
+                report = self.job(seed, *self.LAYOUTS[seed % 5], "--export", "payload=none", "--steps", "16", "--fault",
                                   f"slow_gpu:rank={rank},factor=1.2", layers=2)
                 self.assertEqual(self.named(report), [(rank, "persistent")])
 
@@ -282,15 +282,15 @@ class WithoutPayload(AttributionTest):
                 rank, layout = (seed * 3 + 1) % 8, self.LAYOUTS[seed % 5]
                 if "4" in layout and "--pp" in layout:
                     rank = seed % 4  # on a later stage the pause hides in the wait for the first activations
-                report = self.job(seed, *layout, "--payload", "none", "--steps", "24", "--fault",
+                report = self.job(seed, *layout, "--export", "payload=none", "--steps", "24", "--fault",
                                   f"late_host:rank={rank},pause=3ms", layers=2)
                 self.assertEqual(self.named(report), [(rank, "persistent")])
 
     def test_clean_and_noisy_jobs_name_nobody(self):
         for seed in seeds(10):
             with self.subTest(seed=seed):
-                noise = ["--kernel-noise", "0.02", "--pause-probability", "0.05"] if seed % 2 else []
-                report = self.job(seed, *self.LAYOUTS[seed % 5], "--payload", "none", "--steps", "16", *noise, layers=2)
+                noise = ["--noise", "kernels=0.02,pauses=0.05"] if seed % 2 else []
+                report = self.job(seed, *self.LAYOUTS[seed % 5], "--export", "payload=none", "--steps", "16", *noise, layers=2)
                 self.assertEqual(self.named(report), [])
 
 
@@ -422,9 +422,9 @@ class Steps(AttributionTest):
     def test_culprit_is_found_without_steps(self):
         for seed in seeds(5):
             with self.subTest(seed=seed):
-                report = self.job(seed, "--steps", "20", "--no-nvtx", "--fault", "slow_gpu:rank=2,factor=1.3")
+                report = self.job(seed, "--steps", "20", "--capture", "no_nvtx", "--fault", "slow_gpu:rank=2,factor=1.3")
                 self.assertEqual(self.named(report), [(2, "persistent")])
-                self.assertEqual(self.named(self.job(seed, "--steps", "20", "--no-nvtx")), [])
+                self.assertEqual(self.named(self.job(seed, "--steps", "20", "--capture", "no_nvtx")), [])
 
 
 if __name__ == "__main__":

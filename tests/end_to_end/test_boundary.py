@@ -58,8 +58,8 @@ class Page(html.parser.HTMLParser):
 class Names(EndToEndTest):
     def setUp(self):
         super().setUp()
-        clean = self.synth("clean", "--nodes", "2", "--gpus-per-node", "2", "--steps", "12", "--layers", "1", "--nccl-trace",
-                           "--payload", "json", "--communicator-names", "group", "--fault", "slow_gpu:rank=1,factor=1.5")
+        clean = self.synth("clean", "--nodes", "2", "--gpus-per-node", "2", "--steps", "12", "--layers", "1", "--export",
+                           "nccl_trace,payload=json,communicator_names=group", "--fault", "slow_gpu:rank=1,factor=1.5")
         self.analyse(clean, "before", "--csv")
         self.traces = self.directory / f"job {HOSTILE[:60]}".replace("/", "_").replace("\x00", "")
         shutil.copytree(clean, self.traces)
@@ -226,7 +226,7 @@ class Secrets(EndToEndTest):
             connection.execute("INSERT INTO DIAGNOSTIC_EVENT SELECT * FROM said")
 
     def test_twenty_kinds_reach_no_output_record_or_message(self):
-        traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "6", "--rank-hint", "slurm", "--fault",
+        traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "6", "--export", "rank_hint=slurm", "--fault",
                             "slow_gpu:rank=1,factor=1.5")
         secrets = [secret for path in sorted(traces.glob("*.sqlite")) for secret in self.plant(path)]
         secrets.append("synthetic-secret")

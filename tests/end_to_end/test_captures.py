@@ -88,7 +88,7 @@ class Captures(EndToEndTest):
         for seed in range(1, 7):
             with self.subTest(seed=seed):
                 traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "4", "--steps", "40", "--layers", "2",
-                                    "--ragged", "0.3", "--fault", "slow_gpu:rank=2,factor=1.2", "--seed", str(seed),
+                                    "--capture", "ragged=0.3", "--fault", "slow_gpu:rank=2,factor=1.2", "--seed", str(seed),
                                     "--truth", "none", "--force")
                 (late,) = self.analyse(traces, "out", "--force")["stragglers"]
                 self.assertEqual((late["trace_rank"], late["pattern"], late["cause"]), (2, "persistent", "slow_kernel"))

@@ -78,7 +78,7 @@ class ParallelJobs(EndToEndTest):
             style = ["--tp-style", "sequence_parallel"] if seed % 4 == 2 else []
             traces = self.synth(f"job{seed}", "--seed", str(seed), "--truth", "none", "--layers", "1", "--nodes", "2",
                                 "--gpus-per-node", "4", "--tp", "2", "--pp", "2", "--micro-batches", "2", "--steps", "14",
-                                "--kernel-noise", "0.02", *style, "--fault", fault.format(rank))
+                                "--noise", "kernels=0.02", *style, "--fault", fault.format(rank))
             first = self.analyse(traces, "out", "--force")["stragglers"][0]
             self.assertEqual(first["trace_ranks"], [rank], f"seed {seed}")
             causes.append((first["cause"], cause))
@@ -88,7 +88,7 @@ class ParallelJobs(EndToEndTest):
         self.check("slow_kernel", "--steps", "40", "--fault", "slow_gpu:rank=3,factor=1.025")
 
     def test_lost_kernels(self):
-        self.check("extra_work", "--steps", "10", "--drop", "0.01", "--fault", "extra_work:rank=3,factor=1.3")
+        self.check("extra_work", "--steps", "10", "--capture", "drop=0.01", "--fault", "extra_work:rank=3,factor=1.3")
 
 
 class WorkedExample(EndToEndTest):

@@ -13,7 +13,7 @@ from support import EndToEndTest, SHARED_TRACES, TOOL, main, run, THOROUGH
 SEEDS = 20 if THOROUGH else 8  # a trend takes some runs
 JOB = ("--nodes", "1", "--gpus-per-node", "2", "--layers", "2", "--steps", "24", "--truth", "none")
 # Every kernel and every transfer takes 3% longer: so does a step.
-SLOWER = ("--compute-scale", "1.03", "--bandwidth-intra", str(200 / 1.03))
+SLOWER = ("--compute-scale", "1.03", "--network", f"bandwidth_intra={200 / 1.03}")
 
 
 class Compare(EndToEndTest):
@@ -132,7 +132,7 @@ class Compare(EndToEndTest):
         two = self.store("two", "--seed", "1", *JOB)
         found = self.compare(four, two)
         self.assertTrue(any("4 trace ranks before and 2 now" in note for note in found["notes"]), found["notes"])
-        plain = self.store("plain", "--seed", "2", *JOB, "--no-nvtx")
+        plain = self.store("plain", "--seed", "2", *JOB, "--capture", "no_nvtx")
         found = self.compare(four, plain)
         self.assertEqual(found["verdict"], "unknown")  # its steps are guesses
         self.assertTrue(any("mark them with NVTX" in note for note in found["notes"]), found["notes"])
@@ -175,7 +175,7 @@ class Compare(EndToEndTest):
                 self.assertEqual((back["place"], back["part"]), (place, part))
 
     def test_a_report_against_itself_has_not_changed(self):
-        store = self.store("one", "--seed", "1", *JOB, "--no-nvtx")
+        store = self.store("one", "--seed", "1", *JOB, "--capture", "no_nvtx")
         found = self.compare(store, store)
         self.assertEqual((found["verdict"], found["is_one_run"], found["notes"]), ("same", True, []))
         self.assertIn("# Nothing changed: both reports hold the same run", self.text("md"))

@@ -106,7 +106,7 @@ class Evidence(EndToEndTest):
 
     def test_throttling_by_the_gpu_metrics_of_the_trace(self):
         traces = self.synth("sampled", "--nodes", "1", "--gpus-per-node", "2", "--steps", "8", "--seed", "9",
-                            "--gpu-metrics")
+                            "--metrics", "nvlink")
         for rank in (0, 1):
             with sqlite3.connect(traces / f"rank_{rank:05}.sqlite") as connection:
                 first, last = connection.execute(

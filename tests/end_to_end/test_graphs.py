@@ -8,7 +8,7 @@ import h5py
 from matching_truth import Score
 from support import EndToEndTest, main, seeds
 
-JOB = ["--nodes", "2", "--gpus-per-node", "2", "--graph", "node", "--drift-ppm", "20"]
+JOB = ["--nodes", "2", "--gpus-per-node", "2", "--graph", "node", "--clocks", "drift_ppm=20"]
 SMALL, LONGER = ["--layers", "2", "--steps", "12"], ["--layers", "4", "--steps", "16"]
 SHAPES = [["--tp", "2"], ["--pp", "2"], ["--tp", "2", "--tp-style", "sequence_parallel", "--moe"],
           ["--dp-style", "fully_sharded"]]
@@ -49,13 +49,13 @@ class Graphs(EndToEndTest):
     def test_losses_and_windows_that_miss_the_capture_of_the_graph(self):
         for seed in seeds(10):
             with self.subTest(seed=seed):
-                score = self.score("--seed", str(seed), *LONGER, *LOSSES[seed % 2], "--drop", "0.01", "--ragged", "0.2")
+                score = self.score("--seed", str(seed), *LONGER, *LOSSES[seed % 2], "--capture", "drop=0.01,ragged=0.2")
                 self.assertGreaterEqual(score.share, 0.8, str(score))
 
     def test_losses_where_the_capture_of_the_graph_was_recorded(self):
         for seed in seeds(4):
             with self.subTest(seed=seed):
-                score = self.score("--seed", str(seed), *SMALL, *SHAPES[seed % 4], "--drop", "0.01")
+                score = self.score("--seed", str(seed), *SMALL, *SHAPES[seed % 4], "--capture", "drop=0.01")
                 self.assertGreaterEqual(score.share, 0.995, str(score))
                 self.assertEqual({c["evidence"] for c in self.report("out")["communicators"]}, {"nccl_payload"})
 

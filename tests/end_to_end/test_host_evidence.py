@@ -27,7 +27,7 @@ class WhereTheHostWas(EndToEndTest):
     def test_is_told_by_its_functions_and_named_in_the_verdict(self):
         for seed in seeds(10):
             with self.subTest(seed=seed):
-                straggler = self.straggler(seed, "--cpu-sampling-us", "500", "--fault", f"late_host:rank={seed % 4},pause=4ms,kind=computing")
+                straggler = self.straggler(seed, "--capture", "cpu_sampling_us=500", "--fault", f"late_host:rank={seed % 4},pause=4ms,kind=computing")
                 self.assertEqual((straggler["trace_rank"], straggler["cause"], straggler["host_was_in"]),
                                  (seed % 4, "launch_starved", "collate_batch (dataset.py)"))
                 report = self.report("out")
@@ -64,12 +64,12 @@ class WhereTheHostWas(EndToEndTest):
     def test_is_not_told_where_nothing_shows_it(self):
         self.assertIsNone(self.straggler(3, "--fault", "late_host:rank=1,pause=4ms")["host_was_in"])
         # Nobody runs while it sleeps.
-        self.assertIsNone(self.straggler(3, "--fault", "sync_stall:rank=1,pause=4ms", "--cpu-sampling-us", "500")["host_was_in"])
+        self.assertIsNone(self.straggler(3, "--fault", "sync_stall:rank=1,pause=4ms", "--capture", "cpu_sampling_us=500")["host_was_in"])
 
     def test_is_no_matter_in_clean_jobs(self):
         for seed in seeds(4):
             with self.subTest(seed=seed):
-                traces = self.synth("job", *JOB, "--seed", str(seed), "--cpu-sampling-us", "300", "--force")
+                traces = self.synth("job", *JOB, "--seed", str(seed), "--capture", "cpu_sampling_us=300", "--force")
                 report = self.analyse(traces, "out", "--force", "--quiet")
                 self.assertEqual((report["stragglers"], report["suspects"]), ([], []))
                 self.assertNotIn("reading or writing files", report["verdict"]["text"])

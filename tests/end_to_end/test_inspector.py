@@ -5,17 +5,17 @@ import json
 from matching_truth import Score
 from support import EndToEndTest, main, seeds
 
-BASE = ["--nodes", "2", "--gpus-per-node", "2", "--layers", "2", "--steps", "8", "--drift-ppm", "20"]
+BASE = ["--nodes", "2", "--gpus-per-node", "2", "--layers", "2", "--steps", "8", "--clocks", "drift_ppm=20"]
 JOB = [*BASE, "--tp", "2"]
 PIPELINE = [*BASE, "--pp", "4"]
-EXPERTS = [*BASE, "--moe", "--nccl", "2.27"]
-NO_PAYLOAD = ["--payload", "none"]
+EXPERTS = [*BASE, "--moe", "--export", "nccl=2.27"]
+NO_PAYLOAD = ["--export", "payload=none"]
 
 
 class Inspector(EndToEndTest):
     def run_job(self, *options, logs="verbose", job=JOB, only=None):
         """The score and the report of a job with logs; pairs of this operation are right, or, without one, all are."""
-        traces = self.synth("job", *job, *options, "--inspector-logs", logs, "--force")
+        traces = self.synth("job", *job, *options, "--export", f"inspector_logs={logs}", "--force")
         report = self.analyse(traces, "out", "--inspector", traces / "inspector", "--force", "--quiet")
         score = Score(traces, self.directory / "out")
         wrong = score.wrong_of[only] if only else score.wrong_pairs
@@ -52,7 +52,7 @@ class Inspector(EndToEndTest):
     def test_lost_kernels_and_ragged_windows_move_no_key(self):
         for seed in seeds(10):
             with self.subTest(seed=seed):
-                score, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, "--drop", "0.01", "--ragged", "0.2")
+                score, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, "--capture", "drop=0.01,ragged=0.2")
                 logged = score.present - self.unlogged()
                 self.assertGreaterEqual(score.matched, 0.995 * logged, str(score))
                 self.assertEqual(report["matching"]["inspector"]["contradicting"], 0)
@@ -78,7 +78,7 @@ class Inspector(EndToEndTest):
     def test_lost_kernels_name_no_wrong_peer(self):
         for seed in seeds(10):
             with self.subTest(seed=seed):
-                score, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, "--drop", "0.02", job=PIPELINE,
+                score, report = self.run_job("--seed", str(seed), *NO_PAYLOAD, "--capture", "drop=0.02", job=PIPELINE,
                                              only="send_recv")  # its all-reduces are too small for the log
                 self.assertEqual(report["matching"]["inspector"]["contradicting"], 0)
                 self.assertLessEqual(score.missed["send_recv"], 0.02 * score.present, str(score))
@@ -93,7 +93,7 @@ class Inspector(EndToEndTest):
         self.assertGreaterEqual(score.matched + self.unlogged(), score.present, str(score))
 
     def test_times_that_trace_and_log_do_not_agree_on(self):
-        traces = self.synth("job", *JOB, "--seed", "3", "--inspector-logs", "verbose")
+        traces = self.synth("job", *JOB, "--seed", "3", "--export", "inspector_logs=verbose")
         agreeing = self.analyse(traces, "agreeing", "--inspector", traces / "inspector")["matching"]["inspector"]
         self.assertGreater(agreeing["compared"], 0.8 * agreeing["records"])
         self.assertEqual(agreeing["disagreeing"], 0)
@@ -129,7 +129,7 @@ class Inspector(EndToEndTest):
             second.unlink()
             third.write_text(third.read_text().replace('"v4.0"', '"v9.1"'))
 
-        traces = self.synth("job", *JOB, "--seed", "1", "--inspector-logs", "verbose")
+        traces = self.synth("job", *JOB, "--seed", "1", "--export", "inspector_logs=verbose")
         expected = self.analyse(traces, "expected")
         damage(traces / "inspector")
         report = self.analyse(traces, "out", "--inspector", traces / "inspector")
@@ -144,7 +144,7 @@ class Inspector(EndToEndTest):
             for path in logs.iterdir():
                 path.write_text(path.read_text().replace('"id":"0x', '"id":"0x1'))
 
-        traces = self.synth("job", *JOB, "--seed", "2", "--inspector-logs", "verbose")
+        traces = self.synth("job", *JOB, "--seed", "2", "--export", "inspector_logs=verbose")
         expected = self.analyse(traces, "expected")
         other_communicators(traces / "inspector")
         report = self.analyse(traces, "out", "--inspector", traces / "inspector")
@@ -154,13 +154,13 @@ class Inspector(EndToEndTest):
         self.assertEqual(report["communicators"], expected["communicators"])
 
     def test_results_do_not_depend_on_tool_ranks(self):
-        traces = self.synth("job", *JOB, *NO_PAYLOAD, "--seed", "4", "--inspector-logs", "verbose")
+        traces = self.synth("job", *JOB, *NO_PAYLOAD, "--seed", "4", "--export", "inspector_logs=verbose")
         self.analyse(traces, "serial", "--inspector", traces / "inspector", "--csv")
         self.analyse(traces, "ranks", "--inspector", traces / "inspector", "--csv", ranks=3)
         self.assert_same_results("serial", "ranks")
 
     def test_a_cache_knows_logs_that_changed(self):
-        traces = self.synth("job", *JOB, *NO_PAYLOAD, "--seed", "5", "--inspector-logs", "verbose")
+        traces = self.synth("job", *JOB, *NO_PAYLOAD, "--seed", "5", "--export", "inspector_logs=verbose")
         options = ["--inspector", traces / "inspector", "--cache", self.directory / "cache", "--force"]
         before = self.analyse(traces, "out", *options)["matching"]["inspector"]
         self.assertEqual(self.analyse(traces, "out", *options)["matching"]["inspector"], before)

@@ -30,8 +30,8 @@ class Invariance(EndToEndTest):
         self.assertGreater(report["collectives"]["complete"], 0)
 
     def test_one_file_per_node_in_a_tensor_parallel_job(self):
-        self.check(self.synth("job", "--nodes", "2", "--gpus-per-node", "2", "--tp", "2", "--steps", "4", "--files",
-                              "per_node", "--seed", "4"))
+        self.check(self.synth("job", "--nodes", "2", "--gpus-per-node", "2", "--tp", "2", "--steps", "4", "--export",
+                              "files=per_node", "--seed", "4"))
 
     def test_directory_and_pattern_name_the_same_inputs(self):
         traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "3")
@@ -120,12 +120,12 @@ class Invariants(EndToEndTest):
 
     def test_reports_of_one_node_merged_into_one_file(self):
         self.for_every_seed(lambda traces, seed: self.synth(
-            "per_node", *self.FAULT, "--seed", str(seed), "--files", "per_node", "--truth", "none", "--force"))
+            "per_node", *self.FAULT, "--seed", str(seed), "--export", "files=per_node", "--truth", "none", "--force"))
 
     def test_one_report_split_into_a_session_per_process(self):
         for seed in self.SEEDS:
             with self.subTest(seed=seed):
-                traces = self.synth("node", *self.FAULT, "--seed", str(seed), "--files", "per_node", "--truth", "none",
+                traces = self.synth("node", *self.FAULT, "--seed", str(seed), "--export", "files=per_node", "--truth", "none",
                                     "--force")
                 expected = self.analyse(traces, "expected", "--force")
                 halves = self.directory / "halves"
@@ -139,7 +139,7 @@ class Invariants(EndToEndTest):
 
 class InvariantsWithoutPayload(Invariants):
     FAULT = ("--nodes", "2", "--gpus-per-node", "2", "--steps", "16", "--fault", "slow_gpu:rank=2,factor=1.3",
-             "--payload", "none")
+             "--export", "payload=none")
     SEEDS = seeds(3)
 
 
@@ -157,8 +157,8 @@ class RandomChanges(EndToEndTest):
                 layout = draw.choice([[], ["--tp", "2"], ["--dp-style", "fully_sharded"]])
                 # Numbers come from names of files where NCCL's payload does not tell them.
                 renumbered = seed % 2 == 0
-                how = ["--payload", "none"] if renumbered else ["--files", draw.choice(["per_rank", "per_node"])]
-                recorded = draw.choice([[], ["--no-nvtx"]]) if renumbered else []
+                how = ["--export", "payload=none"] if renumbered else ["--export", draw.choice(["files=per_rank", "files=per_node"])]
+                recorded = draw.choice([[], ["--capture", "no_nvtx"]]) if renumbered else []
                 shutil.rmtree(self.directory / "job", ignore_errors=True)
                 traces = self.synth("job", "--nodes", "2", "--gpus-per-node", "4", "--steps", "24", "--layers", "3", *layout, *how,
                                     *recorded, "--fault", draw.choice(self.FAULTS).format(culprit), "--seed", str(400 + seed),

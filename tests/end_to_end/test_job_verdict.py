@@ -71,11 +71,11 @@ JOBS = {
                    "finding": "straggler", "words": [rank(5), SLOWER], "trace_ranks": [5]},
     "clean pipeline": {"options": PIPELINE, "words": ["pipeline stages waiting for each other"], "next": "micro-batches"},
     "clean tensor parallel": {"options": {**MACHINE, "--tp": 4, "--steps": 12}, "words": ["No trace rank is"]},
-    "the slow one is missing": {"options": {**MACHINE, "--fault": "slow_gpu:rank=5,factor=1.3", "--missing-rank": 5},
+    "the slow one is missing": {"options": {**MACHINE, "--fault": "slow_gpu:rank=5,factor=1.3", "--capture": "missing_rank=5"},
                                 "finding": "missing-ranks", "complete": False, "next": "capture",
                                 "words": ["1 of 8 ranks (rank 5) has no trace: all 74 collectives lack it, so who is late "
                                           "cannot be told"]},
-    "another is missing": {"options": {**MACHINE, "--fault": "slow_gpu:rank=5,factor=1.3", "--missing-rank": 1},
+    "another is missing": {"options": {**MACHINE, "--fault": "slow_gpu:rank=5,factor=1.3", "--capture": "missing_rank=1"},
                            "finding": "straggler", "complete": False, "trace_ranks": [5],
                            "words": ["1 of 8 ranks (rank 1) has no trace", rank(5), SLOWER]},
     "one GPU": {"options": ONE_GPU, "words": ["one GPU"]},

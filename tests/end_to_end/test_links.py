@@ -16,14 +16,14 @@ def slow_links(report):
 class Counters(EndToEndTest):
     def metrics(self, name, seed, *options, gpus=2):
         traces = self.synth(name, "--seed", str(seed), "--nodes", "1", "--gpus-per-node", str(gpus), "--steps", "8",
-                            "--layers", "4", "--gpu-metrics", *options)
+                            "--layers", "4", "--metrics", "nvlink", *options)
         return self.analyse(traces, name + "-out", "--quiet")
 
     def test_planted_lags_are_found(self):
         for seed in seeds(10):
             with self.subTest(seed=seed):
                 lag_us = [0, 50, 120, 200, 300, 410, 500, 640, 700, 850][seed]
-                nvlink = self.metrics(f"job{seed}", seed, "--gpu-metrics-lag-us", str(lag_us))["nvlink"]
+                nvlink = self.metrics(f"job{seed}", seed, "--metrics", f"lag_us={lag_us}")["nvlink"]
                 self.assertTrue(nvlink["available"])
                 self.assertEqual(len(nvlink["gpus"]), 4, "two GPUs, two directions")
                 for use in nvlink["gpus"]:
@@ -35,7 +35,7 @@ class Counters(EndToEndTest):
     def test_unrelated_counters_are_not_called_related(self):
         judged, related = 0, 0
         for seed in seeds(10):
-            report = self.metrics(f"job{seed}", 50 + seed, "--link-counters", "unrelated", gpus=4)
+            report = self.metrics(f"job{seed}", 50 + seed, "--metrics", "shows=unrelated", gpus=4)
             # The two directions show the same bursts: one of them is one judgement.
             received = [use for use in report["nvlink"]["gpus"] if "receive" in use["metric"]]
             judged += len(received)
@@ -46,7 +46,7 @@ class Counters(EndToEndTest):
 
     def test_idle_links_that_read_full_are_left_out(self):
         for seed in seeds(3):
-            report = self.metrics(f"job{seed}", seed, "--link-counters", "idle_artefact")
+            report = self.metrics(f"job{seed}", seed, "--metrics", "shows=idle_artefact")
             for use in report["nvlink"]["gpus"]:
                 self.assertGreater(use["artefacts"], use["samples"])
                 self.assertLess(use["mean_during_percent"], 60)  # 200 of 450 GB/s, and less at the edges
@@ -61,7 +61,7 @@ class Counters(EndToEndTest):
         self.assertIn("--gpu-metrics-devices", (self.directory / "out" / "report.md").read_text())
 
     def test_peaks_can_be_overridden(self):
-        traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "4", "--gpu-metrics")
+        traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "4", "--metrics", "nvlink")
         peaks = self.directory / "peaks.txt"
         peaks.write_text("# twice as many links\n900 H100\n")
         known = self.analyse(traces, "known")["nvlink"]["gpus"][0]["estimated_during_gbs"]
@@ -73,7 +73,7 @@ class Counters(EndToEndTest):
         self.assertIn("line 1 of the link peaks", done.stderr)
 
     def test_network_ports_follow_collectives_between_nodes(self):
-        traces = self.synth("job", "--seed", "4", "--nodes", "2", "--gpus-per-node", "2", "--steps", "6", "--nic-metrics")
+        traces = self.synth("job", "--seed", "4", "--nodes", "2", "--gpus-per-node", "2", "--steps", "6", "--metrics", "nic")
         network = {use["metric"]: use for use in self.analyse(traces, "out")["network"]}
         for metric in ("IB: Bytes sent", "IB: Bytes received"):
             self.assertEqual(network[metric]["ports"], 4)
@@ -87,7 +87,7 @@ class Counters(EndToEndTest):
             with self.subTest(seed=seed):
                 nodes, gpus = [(2, 2), (3, 1), (2, 4)][seed % 3]
                 traces = self.synth(f"job{seed}", "--seed", str(40 + seed), "--nodes", str(nodes), "--gpus-per-node", str(gpus),
-                                    "--steps", "8", "--switch-metrics", *(["--nic-metrics"] if seed % 2 else []))
+                                    "--steps", "8", "--metrics", "switch", *(["--metrics", "nic"] if seed % 2 else []))
                 network = self.analyse(traces, f"out{seed}", "--quiet")["network"]
                 ports = {(use["source"], use["metric"]): use for use in network}
                 sources = {"infiniband_switch", "nic"} if seed % 2 else {"infiniband_switch"}
@@ -151,7 +151,7 @@ class SlowLinks(EndToEndTest):
 
     def test_clean_jobs_have_none(self):
         for seed in seeds(10):
-            layout = [PP_ON_FOUR_NODES, ALL_LEVELS, [*ALL_LEVELS, "--moe"], [*PP_ON_FOUR_NODES, "--transfer-noise", "0.05"],
+            layout = [PP_ON_FOUR_NODES, ALL_LEVELS, [*ALL_LEVELS, "--moe"], [*PP_ON_FOUR_NODES, "--network", "noise=0.05"],
                       [*ALL_LEVELS, "--dp-style", "fully_sharded"]][seed % 5]
             with self.subTest(seed=seed):
                 traces = self.synth(f"job{seed}", "--seed", str(100 + seed), *layout)

@@ -10,8 +10,8 @@ import h5py
 from matching_truth import Score
 from support import EndToEndTest, main
 
-GROUPS = ["--nodes", "2", "--gpus-per-node", "4", "--layers", "4", "--drift-ppm", "20"]
-LOSSES = ["--drop", "0.01", "--ragged", "0.2"]
+GROUPS = ["--nodes", "2", "--gpus-per-node", "4", "--layers", "4", "--clocks", "drift_ppm=20"]
+LOSSES = ["--capture", "drop=0.01,ragged=0.2"]
 
 
 class Matching(EndToEndTest):
@@ -29,15 +29,15 @@ class Matching(EndToEndTest):
                 # Kernels at the begin of a capture lack their calls; where ends do not tell either, they are withheld.
                 (0.98, ["--seed", "2", "--tp", "2", "--steps", "8", "--shared-nccl-stream", *LOSSES]),
                 # The few all-reduces of all ranks follow what holds these in step.
-                (0.98, ["--seed", "3", "--tp", "2", "--pp", "2", "--steps", "8", "--payload", "none"])]:
+                (0.98, ["--seed", "3", "--tp", "2", "--pp", "2", "--steps", "8", "--export", "payload=none"])]:
             with self.subTest(options=options):
                 score = self.score(*options)
                 self.assertGreaterEqual(score.share, least_share, str(score))
 
     def test_a_recorded_communicator_is_matched_in_order_whatever_a_clock_does(self):
         # The run lasts some 400 ms.
-        for clock in [["--clock-step-us", "300", "--clock-change-at-ms", "150"],
-                      ["--clock-slew-ppm", "100", "--clock-change-at-ms", "150", "--clock-slew-for-ms", "50"]]:
+        for clock in [["--clocks", "step_us=300,change_at_ms=150"],
+                      ["--clocks", "slew_ppm=100,change_at_ms=150,slew_for_ms=50"]]:
             with self.subTest(clock=clock):
                 traces = self.synth("job", *GROUPS, "--seed", "6", "--tp", "2", "--steps", "12", *clock, "--force")
                 collectives = self.analyse(traces, "out", "--force", "--quiet")["collectives"]
@@ -48,7 +48,7 @@ class Matching(EndToEndTest):
     def test_a_captured_part_of_a_job_is_never_complete(self):
         for payload, environment in [("blob", ""), ("none", "WORLD_SIZE=8;")]:
             with self.subTest(payload=payload):
-                traces = self.synth("job", *GROUPS, "--seed", "7", "--steps", "6", "--payload", payload, "--force")
+                traces = self.synth("job", *GROUPS, "--seed", "7", "--steps", "6", "--export", f"payload={payload}", "--force")
                 first, second, *others = sorted(traces.glob("*.sqlite"))
                 for export in others:
                     export.unlink()
@@ -64,15 +64,15 @@ class Matching(EndToEndTest):
                 self.assertNotIn("No trace rank", report["verdict"]["text"])
 
     def test_without_payload_what_shares_a_stream_is_withheld(self):
-        score = self.score("--seed", "4", "--tp", "2", "--steps", "12", "--payload", "none", "--shared-nccl-stream")
+        score = self.score("--seed", "4", "--tp", "2", "--steps", "12", "--export", "payload=none", "--shared-nccl-stream")
         report = self.report("out")
         self.assertEqual(report["collectives"]["withheld_arrivals"], score.present - score.matched)
         self.assertEqual(report["collectives"]["unmatched_arrivals"], 0)
         self.assertIn("withheld-arrivals", (self.directory / "out" / "report.json").read_text())
 
     def test_the_nccl_trace_names_communicators_without_payload(self):
-        score = self.score("--seed", "5", "--tp", "2", "--steps", "6", "--shared-nccl-stream", "--nccl-trace",
-                           "--payload", "none", "--communicator-names", "purpose")
+        score = self.score("--seed", "5", "--tp", "2", "--steps", "6", "--shared-nccl-stream", "--export",
+                           "nccl_trace,payload=none,communicator_names=purpose")
         self.assertGreaterEqual(score.share, 0.95, str(score))
         found = {tuple(c["trace_ranks"]): c for c in self.report("out")["communicators"]}
         # The few all-reduces of all ranks follow what holds these in step: they are withheld.
@@ -83,8 +83,8 @@ class Matching(EndToEndTest):
         self.assertIn("`tensor`", (self.directory / "out" / "report.md").read_text())
 
     def test_names_of_communicators_may_be_long(self):
-        traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--layers", "1", "--steps", "2", "--nccl-trace",
-                            "--communicator-names", "purpose", "--truth", "none")
+        traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--layers", "1", "--steps", "2", "--export",
+                            "nccl_trace,communicator_names=purpose", "--truth", "none")
         name = "a name that its program made of many words, " * 8
         for export in traces.glob("*.sqlite"):
             with contextlib.closing(sqlite3.connect(export)) as database, database:

@@ -8,7 +8,7 @@ import h5py
 from matching_truth import Score
 from support import EndToEndTest, main, seeds
 
-GROUPS = ["--nodes", "2", "--gpus-per-node", "4", "--layers", "4", "--drift-ppm", "20", "--steps", "6"]
+GROUPS = ["--nodes", "2", "--gpus-per-node", "4", "--layers", "4", "--clocks", "drift_ppm=20", "--steps", "6"]
 
 
 class Members(EndToEndTest):
@@ -38,7 +38,7 @@ class Members(EndToEndTest):
     def test_lost_operations_are_named_by_rank(self):
         for seed in seeds(4):
             with self.subTest(seed=seed):
-                report, score = self.score("--seed", str(seed), "--tp", "2", "--drop", "0.01")
+                report, score = self.score("--seed", str(seed), "--tp", "2", "--capture", "drop=0.01")
                 gaps, found = self.true_gaps(), self.found_gaps()
                 self.assertGreater(len(gaps), 0)
                 self.assertEqual(gaps - found, collections.Counter(), "a lost operation that nobody is said to lack")
@@ -63,14 +63,14 @@ class Members(EndToEndTest):
     def test_what_ragged_windows_cut_off_is_not_missing(self):
         for seed in seeds(3):
             with self.subTest(seed=seed):
-                report, _ = self.score("--seed", str(seed), "--tp", "2", "--ragged", "0.2")
+                report, _ = self.score("--seed", str(seed), "--tp", "2", "--capture", "ragged=0.2")
                 self.assertEqual(report["matching"]["missing_arrivals"], 0)
                 self.assertEqual(report["matching"]["first_mismatches"], [])
                 self.assertGreater(report["matching"]["outside_windows"], 0)
 
     def test_three_of_eight_ranks(self):
         absent = [0, 2, 3, 4, 7]
-        report, score = self.score("--seed", "3", *(o for rank in absent for o in ("--missing-rank", str(rank))))
+        report, score = self.score("--seed", "3", "--capture", f"missing_rank={'+'.join(map(str, absent))}")
         self.assertEqual((score.matched, score.wrong_pairs), (score.present, 0), str(score))
         self.assertEqual(report["matching"]["members_without_trace"], 5)
         self.assertEqual(report["matching"]["missing_arrivals"], 0)
@@ -84,7 +84,7 @@ class Members(EndToEndTest):
     def test_the_rest_matches_where_a_rank_is_absent_and_communicators_are_made_anew(self):
         for seed in seeds(3):
             with self.subTest(seed=seed):
-                report, score = self.score("--seed", str(seed), "--tp", "2", "--restart-at", "3", "--missing-rank", "5")
+                report, score = self.score("--seed", str(seed), "--tp", "2", "--restart-at", "3", "--capture", "missing_rank=5")
                 self.assertEqual((score.matched, score.wrong_pairs), (score.present, 0), str(score))
                 # A tensor-parallel, a data-parallel and the world's communicator, each made twice. Its partner of the
                 # first has nobody left to match with.

@@ -13,7 +13,7 @@ from support import TOOL, EndToEndTest, main, run
 
 class MemoryLimit(EndToEndTest):
     # 490,000 kernels and more calls in each of two traces: more than what rank 0 needs to write a report.
-    JOB = ("--nodes", "1", "--gpus-per-node", "2", "--pp", "2", "--steps", "10", "--repeat", "60", "--operator-ranges", "--truth", "none")
+    JOB = ("--nodes", "1", "--gpus-per-node", "2", "--pp", "2", "--steps", "10", "--export", "repeat=60,operator_ranges", "--truth", "none")
 
     def setUp(self):
         super().setUp()

@@ -77,7 +77,7 @@ class Moments(EndToEndTest):
     def test_a_moment_of_a_long_trace_is_read_in_part_and_shows_the_same(self):
         # What a first reading learns of where rows lie in time is not in a record: from there on traces are read whole.
         traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "40", "--layers", "32", "--truth", "none",
-                            "--fault", "slow_gpu:rank=1,factor=1.3", "--shuffled-rows")
+                            "--fault", "slow_gpu:rank=1,factor=1.3", "--export", "shuffled")
         self.analyse(traces, "first", "--cache", str(self.directory / "cache"))
         self.analyse(traces, "second", "--cache", str(self.directory / "cache"))
         ordered = self.synth("ordered", "--nodes", "1", "--gpus-per-node", "2", "--steps", "40", "--layers", "32", "--truth", "none",
@@ -94,7 +94,8 @@ class Moments(EndToEndTest):
         moment, = self.moments("clean-out")["list"]
         self.assertRegex(moment["title"], r"^Steps 3 and 4$")
         self.assertEqual(moment["trace_ranks"], [0, 2, 4, 6])
-        self.analyse(self.synth("bare", "--nodes", "1", "--gpus-per-node", "1", "--steps", "2", "--no-nvtx", "--truth", "none"), "bare-out")
+        self.analyse(self.synth("bare", "--nodes", "1", "--gpus-per-node", "1", "--steps", "2", "--capture", "no_nvtx",
+                                "--truth", "none"), "bare-out")
         moment, = self.moments("bare-out")["list"]
         self.assertEqual((moment["title"], moment["trace_ranks"]), ("The middle of the run", [0]))
         self.assertTrue(moment["rows"])

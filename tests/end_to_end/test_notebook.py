@@ -108,7 +108,7 @@ class Results(EndToEndTest):
         plot = self.opened("one").plot
         with self.assertRaisesRegex(self.module.Absent, "nobody waited"):
             plot.wait_matrix_cells()
-        self.analyse(self.synth("bare", "--nodes", "1", "--gpus-per-node", "1", "--steps", "2", "--no-nvtx"), "bare-out")
+        self.analyse(self.synth("bare", "--nodes", "1", "--gpus-per-node", "1", "--steps", "2", "--capture", "no_nvtx"), "bare-out")
         plot = self.opened("bare-out").plot
         for draw in (plot.lateness_cells, plot.step_lengths):
             with self.assertRaises(self.module.Absent):
@@ -117,7 +117,7 @@ class Results(EndToEndTest):
     @unittest.skipIf(missing("matplotlib"), "matplotlib is missing: nothing was drawn")
     def test_the_example_draws_every_store(self):
         report = self.analyse(self.synth("job", *self.JOB), "out")
-        self.analyse(self.synth("one", "--nodes", "1", "--gpus-per-node", "1", "--steps", "2", "--no-nvtx"), "alone")
+        self.analyse(self.synth("one", "--nodes", "1", "--gpus-per-node", "1", "--steps", "2", "--capture", "no_nvtx"), "alone")
         for out, expected in (("out", "trace rank 5 waited least"), ("alone", "1 trace ranks, 0.0 ms waited in all")):
             picture = self.directory / f"{out}.png"
             done = run([sys.executable, JOBS / "skew_heatmap.py", self.directory / out, picture], check=True)

@@ -123,7 +123,7 @@ class Perfetto(EndToEndTest):
             return sorted(zip(*(table[name][()].tolist() for name in ("trace_rank", "instance", "enter_ns", "exit_ns", "wait_ns"))))
 
     def test_times_are_those_of_the_store_and_the_bytes_the_same_for_any_tool_ranks(self):
-        traces = self.synth("job", *JOB, "--gpu-metrics", "--fault", "slow_gpu:rank=1,factor=1.5")
+        traces = self.synth("job", *JOB, "--metrics", "nvlink", "--fault", "slow_gpu:rank=1,factor=1.5")
         rules, facts, file, _ = self.timeline(traces, "one")
         self.assertTrue(facts["time"].endswith(" 0 ns"))
         ranks = self.rank_of(rules)

@@ -45,8 +45,8 @@ def told(report, finding):
 class RecordedRanks(EndToEndTest):
     def job_with_helper(self, share):
         """Reports without and with it, and its process id."""
-        traces = self.synth("job", *NODE, *SLOW, "--files", "per_node", "--rank-hint", "nothing", "--steps", "16", "--payload",
-                            "none", "--seed", "11", "--force")
+        traces = self.synth("job", *NODE, *SLOW, "--export", "files=per_node,rank_hint=nothing,payload=none", "--steps", "16", "--seed", "11",
+                            "--force")
         without = self.analyse(traces, "without", "--force")
         (path,) = traces.glob("*.sqlite")
         with opened(path) as connection:
@@ -68,7 +68,7 @@ class RecordedRanks(EndToEndTest):
         self.assertEqual([rank["process_id"] for rank in report["trace_ranks"]].count(helper), 1)
 
     def test_processes_whose_cuda_was_not_traced_are_missing(self):
-        traces = self.synth("job", *NODE, "--files", "per_node", "--rank-hint", "nothing", "--payload", "none", "--steps", "10",
+        traces = self.synth("job", *NODE, "--export", "files=per_node,rank_hint=nothing,payload=none", "--steps", "10",
                             "--seed", "12")
         (path,) = traces.glob("*.sqlite")
         with opened(path) as connection:
@@ -96,7 +96,7 @@ class RecordedRanks(EndToEndTest):
         self.assertNotIn("before anything else", str(report["findings"]))
 
     def test_one_gpu_for_all_is_told_and_names_nobody(self):
-        traces = self.synth("job", *NODE, *SLOW, "--steps", "16", "--isolated-devices", "--seed", "13")
+        traces = self.synth("job", *NODE, *SLOW, "--steps", "16", "--export", "isolated_devices", "--seed", "13")
         apart = self.analyse(traces, "apart")
         self.assertEqual(told(apart, "shared-gpus"), [])
         for path in traces.glob("*.sqlite"):
@@ -138,7 +138,7 @@ class RecordedRanks(EndToEndTest):
 
     def test_steps_that_nothing_relates_do_not_change(self):
         # Two ranks of different paces, whose collectives nobody knows by name.
-        traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--truth", "none", "--no-nvtx", "--steps", "40", "--seed",
+        traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--truth", "none", "--capture", "no_nvtx", "--steps", "40", "--seed",
                             "16", *SLOW[:1], "slow_gpu:rank=1,factor=1.6,first_step=15")
         for path in traces.glob("*.sqlite"):
             with opened(path) as connection:

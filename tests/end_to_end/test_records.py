@@ -180,8 +180,7 @@ class Cache(Records):
 
 class Elsewhere(EndToEndTest):
     def test_merge_from_another_directory_finds_what_the_run_named_from_its_own(self):
-        job = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "4", "--payload", "none", "--inspector-logs",
-                         "verbose")
+        job = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "4", "--export", "payload=none,inspector_logs=verbose")
         files = sorted(path.name for path in job.glob("*.sqlite"))
         command = [TOOL, *files, "--inspector", "inspector", "--out"]
         done = run([*command, "../expected", "--csv"], cwd=job)

@@ -6,7 +6,7 @@ import json
 from support import EndToEndTest, main, seeds
 
 # Nothing but what `nsys profile -t cuda` records.
-CUDA_ALONE = ["--no-nvtx", "--truth", "none"]
+CUDA_ALONE = ["--capture", "no_nvtx", "--truth", "none"]
 SMALL = ["--layers", "3", "--gradient-mib", "8", "--activation-mib", "4"]
 
 LAYOUTS = {
@@ -47,14 +47,14 @@ class FromKernels(StepsTest):
     def test_parts_of_steps_at_the_ends_of_a_capture(self):
         for seed in seeds(6):
             with self.subTest(seed=seed):
-                report = self.job(200 + seed, *CUDA_ALONE, *LAYOUTS["tensor"], "--steps", "30", "--ragged", "0.2")
+                report = self.job(200 + seed, *CUDA_ALONE, *LAYOUTS["tensor"], "--steps", "30", "--capture", "ragged=0.2")
                 # Every rank loses up to a fifth at either end, no two of eight the same.
                 self.assertTrue(24 <= report["delay"]["steps"] <= 31, report["delay"])
 
     def test_lost_records_make_no_steps(self):
         for seed in seeds(6):
             with self.subTest(seed=seed):
-                report = self.job(300 + seed, *CUDA_ALONE, *LAYOUTS["tensor"], "--steps", "30", "--drop", "0.01")
+                report = self.job(300 + seed, *CUDA_ALONE, *LAYOUTS["tensor"], "--steps", "30", "--capture", "drop=0.01")
                 self.assertTrue(29 <= report["delay"]["steps"] <= 31, report["delay"])
 
     def test_who_pauses_in_which_steps(self):
@@ -101,8 +101,7 @@ class Change(StepsTest):
     def test_no_change_in_a_clean_job(self):
         for seed in seeds(10):
             with self.subTest(seed=seed):
-                report = self.job(seed, *LAYOUTS["data"], "--steps", "30", "--kernel-noise", "0.02", "--speed-wander", "0.02",
-                                  "--pause-probability", "0.1")
+                report = self.job(seed, *LAYOUTS["data"], "--steps", "30", "--noise", "kernels=0.02,wander=0.02,pauses=0.1")
                 self.assertEqual(report["step_time"]["change_points"], [])
                 self.assertIsNone(self.finding(report))
 
@@ -118,7 +117,7 @@ class Transient(StepsTest):
         for seed in seeds(4):
             for fault in ("slow_gpu:rank=3,factor=1.5,first_step=14,last_step=23", "late_host:rank=1,pause=60ms,kind=sleep,period=6"):
                 with self.subTest(seed=seed, fault=fault):
-                    traces = self.synth("job", *SMALL, *LAYOUTS["data"], "--steps", "40", "--pause-probability", "0.1", "--seed",
+                    traces = self.synth("job", *SMALL, *LAYOUTS["data"], "--steps", "40", "--noise", "pauses=0.1", "--seed",
                                         str(60 + seed), "--fault", fault, "--truth", "none", "--force")
                     report = self.analyse(traces, "out", "--csv", "--force", "--quiet")
                     one, = report["stragglers"]

@@ -11,7 +11,7 @@ class Broadcasts(AttributionTest):
         for seed in seeds(4):
             with self.subTest(seed=seed):
                 rank, gpus = (seed * 3 + 2) % 4, ["4", "8"][seed % 2]
-                payload = ["--payload", "none"] if seed >= 2 else []
+                payload = ["--export", "payload=none"] if seed >= 2 else []
                 fault, pattern = [("late_host:rank={},pause=4ms", "persistent"),
                                   ("late_host:rank={},pause=10ms,period=3,first_step=1", "periodic")][seed % 2]
                 report = self.job(800 + seed, "--nodes", "1", "--gpus-per-node", gpus, "--tp", gpus, "--steps", "24", *payload,
@@ -122,7 +122,7 @@ class SlowNodeWithoutPayload(AttributionTest):
     def slow_node(self, seed, steps, payload="none"):
         nodes, node = 3 + seed % 2, seed
         report = self.job(900 + seed, "--nodes", str(nodes), "--gpus-per-node", "4", "--tp", "4", "--steps", str(steps),
-                          "--nccl-on-compute-stream", "--payload", payload, "--fault",
+                          "--nccl-on-compute-stream", "--export", f"payload={payload}", "--fault",
                           f"slow_node:node={node},factor=1.3", layers=1 + seed)
         return report, nodes, node
 

@@ -59,21 +59,21 @@ class Truth(EndToEndTest):
     def test_data_parallel_with_large_offsets_and_drifts(self):
         for seed in seeds(10):
             with self.subTest(seed=seed):
-                self.compare("--seed", str(seed), "--steps", "12", "--drift-ppm", "50", "--utc-offset-ms", "20")
+                self.compare("--seed", str(seed), "--steps", "12", "--clocks", "drift_ppm=50,utc_offset_ms=20")
 
     def test_fully_sharded(self):
         for seed in seeds(10):
             with self.subTest(seed=seed):
-                self.compare("--seed", str(seed), "--steps", "5", "--dp-style", "fully_sharded", "--drift-ppm", "50")
+                self.compare("--seed", str(seed), "--steps", "5", "--dp-style", "fully_sharded", "--clocks", "drift_ppm=50")
 
     def test_tensor_and_pipeline_groups(self):
         for seed in seeds(10):
             with self.subTest(seed=seed):
                 self.compare("--seed", str(seed), "--steps", "4", "--nodes", "2", "--gpus-per-node", "4", "--tp", "2",
-                             "--pp", "2", "--drift-ppm", "20")
+                             "--pp", "2", "--clocks", "drift_ppm=20")
 
     def test_restart_and_one_file_per_node(self):
-        self.compare("--seed", "1", "--steps", "10", "--restart-at", "5", "--files", "per_node", "--shuffled-rows")
+        self.compare("--seed", "1", "--steps", "10", "--restart-at", "5", "--export", "files=per_node,shuffled")
 
     def test_sequence_of_a_job_with_one_stream_for_everything(self):
         self.compare("--seed", "2", "--steps", "8", "--nccl-on-compute-stream", "--moe")
@@ -81,13 +81,13 @@ class Truth(EndToEndTest):
 
 class WithoutPayload(EndToEndTest):
     def test_groups_on_streams_of_their_own_are_found_and_judged(self):
-        traces = self.synth("job", "--payload", "none", "--tp", "2", "--pp", "2", "--steps", "10", "--fault",
+        traces = self.synth("job", "--export", "payload=none", "--tp", "2", "--pp", "2", "--steps", "10", "--fault",
                             "slow_gpu:rank=3,factor=1.2")
         report = self.analyse(traces, "out")
         self.assertEqual({straggler["trace_rank"] for straggler in report["stragglers"]}, {3})
 
     def test_groups_that_share_a_stream_make_nobody_guilty(self):
-        traces = self.synth("job", "--payload", "none", "--tp", "2", "--pp", "2", "--steps", "6", "--shared-nccl-stream",
+        traces = self.synth("job", "--export", "payload=none", "--tp", "2", "--pp", "2", "--steps", "6", "--shared-nccl-stream",
                             "--fault", "slow_gpu:rank=3,factor=1.2")
         self.explain(traces, "out")
         report = self.report("out")

@@ -47,7 +47,7 @@ class Verdicts(EndToEndTest):
         for rank, seed in ((6, 812), (9, 813)):
             with self.subTest(seed=seed):
                 named = self.named(seed, "--nodes", "2", "--gpus-per-node", "6", "--tp", "2", "--tp-style",
-                                   "sequence_parallel", "--shared-nccl-stream", "--payload", "none", "--steps", "20",
+                                   "sequence_parallel", "--shared-nccl-stream", "--export", "payload=none", "--steps", "20",
                                    "--layers", "1", "--gradient-mib", "64", "--activation-mib", "4", "--compute-scale",
                                    "1.5", "--fault", f"blocking_copy:rank={rank},bytes=18MB")
                 self.assertEqual(named, [])
@@ -56,9 +56,9 @@ class Verdicts(EndToEndTest):
         for seed in (41041, 831, 832):
             with self.subTest(seed=seed):
                 self.assertEqual(self.named(seed, "--nodes", "1", "--gpus-per-node", "8", "--pp", "2", "--dp-style",
-                                            "fully_sharded", "--shared-nccl-stream", "--payload", "none", "--steps", "12",
+                                            "fully_sharded", "--shared-nccl-stream", "--export", "payload=none", "--steps", "12",
                                             "--layers", "3", "--gradient-mib", "8", "--activation-mib", "16",
-                                            "--kernel-noise", "0.02", "--drift-ppm", "50"), [])
+                                            "--noise", "kernels=0.02", "--clocks", "drift_ppm=50"), [])
 
     def test_steps_that_show_nothing_are_not_those_without_a_delay(self):
         """The last step is not compared on this rank, and the first one shows no pause before it: 15 of 17 are late."""
@@ -76,7 +76,7 @@ class Verdicts(EndToEndTest):
                                    f"extra_work:rank={rank},factor=1.34,mode=larger")
                 self.assertEqual(named, [([rank], "extra_work", "persistent")])
         named = self.named(21046, "--nodes", "1", "--gpus-per-node", "8", "--steps", "35", "--layers", "4", "--gradient-mib", "8",
-                           "--activation-mib", "16", "--compute-scale", "1.5", "--drift-ppm", "50", "--fault",
+                           "--activation-mib", "16", "--compute-scale", "1.5", "--clocks", "drift_ppm=50", "--fault",
                            "sync_stall:rank=5,pause=2.2ms,first_step=9,last_step=23")
         self.assertEqual(named, [([5], "sync_stall", "transient")])
 
@@ -88,7 +88,7 @@ class Verdicts(EndToEndTest):
             with self.subTest(seed=seed):
                 traces = self.synth(f"job{seed}", "--seed", str(seed), "--nodes", str(nodes), "--gpus-per-node", "1",
                                     "--steps", "200", "--layers", "1", "--gradient-mib", "1", "--compute-scale", "0.05",
-                                    "--end-jitter", "12", "--fault", f"late_host:rank={rank},pause={pause_ns}ns")
+                                    "--ends", "scale=12", "--fault", f"late_host:rank={rank},pause={pause_ns}ns")
                 report = self.analyse(traces, f"out{seed}", "--quiet")
                 uncertainty_ns = max(session["uncertainty_ns"] for session in report["clock"]["sessions"])
                 self.assertLess(5 * uncertainty_ns, pause_ns)

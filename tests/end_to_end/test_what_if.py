@@ -20,7 +20,7 @@ JOBS = {
     "weights gathered before the tensor group meets": (["--nodes", 2, "--gpus-per-node", 4, "--tp", 4, "--tp-style", "sequence_parallel",
                                                        "--dp-style", "fully_sharded", "--layers", 2, "--fault",
                                                        "extra_work:rank=1,factor=1.45,mode=more"], 1),
-    "lost calls": (["--nodes", 1, "--gpus-per-node", 4, "--tp", 2, "--layers", 2, "--orphans", 0.05, "--fault",
+    "lost calls": (["--nodes", 1, "--gpus-per-node", 4, "--tp", 2, "--layers", 2, "--capture", "orphans=0.05", "--fault",
                     "extra_work:rank=3,factor=1.4"], 3),
 }
 
@@ -118,7 +118,7 @@ class WhatIf(EndToEndTest):
         self.assertIsNone(slowdown["last_stage_share"])
 
     def test_any_number_of_tool_ranks_tells_the_same(self):
-        job = self.synth("job", "--nodes", 2, "--gpus-per-node", 2, "--layers", 2, "--steps", 12, "--drop", 0.01, "--fault",
+        job = self.synth("job", "--nodes", 2, "--gpus-per-node", 2, "--layers", 2, "--steps", 12, "--capture", "drop=0.01", "--fault",
                          "slow_gpu:rank=1,factor=1.3")
         one, three = self.analyse(job, "one"), self.analyse(job, "three", ranks=3)
         self.assertEqual(one["what_if"], three["what_if"])

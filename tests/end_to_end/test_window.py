@@ -32,14 +32,15 @@ class Window(EndToEndTest):
         self.assertIn("--steps 2:3", (self.directory / "out" / "report.md").read_text())
 
     def test_steps_without_ranges_are_those_by_order(self):
-        traces = self.synth("bare", "--nodes", "2", "--gpus-per-node", "2", "--steps", "8", "--seed", "3", "--no-nvtx", "--payload", "none")
+        traces = self.synth("bare", "--nodes", "2", "--gpus-per-node", "2", "--steps", "8", "--seed", "3", "--capture", "no_nvtx", "--export",
+                            "payload=none")
         whole = self.analyse(traces, "all")
         report = self.analyse(traces, "rest", "--skip-warmup=2")
         self.assertEqual((whole["delay"]["steps"], report["delay"]["steps"]), (8, 6))
         self.assertEqual(report["collectives"]["unmatched_arrivals"], 0)
 
     def test_where_nothing_recurs_all_is_analysed_and_that_is_said(self):
-        traces = self.synth("one", "--nodes", "1", "--gpus-per-node", "2", "--steps", "2", "--layers", "1", "--seed", "3", "--no-nvtx")
+        traces = self.synth("one", "--nodes", "1", "--gpus-per-node", "2", "--steps", "2", "--layers", "1", "--seed", "3", "--capture", "no_nvtx")
         report = self.analyse(traces, "out", "--skip-warmup")
         self.assertEqual(report["ranks"], self.analyse(traces, "all", "--whole-run")["ranks"])
         self.assertIn("--skip-warmup leave all of it", " ".join(warning["message"] for warning in report["warnings"]))

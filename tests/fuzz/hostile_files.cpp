@@ -14,9 +14,9 @@
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/user_options.hpp"
-#include "synth/exports.hpp"
-#include "synth/job_plan.hpp"
-#include "synth/simulated_job.hpp"
+#include "simulation/exports.hpp"
+#include "simulation/job_plan.hpp"
+#include "simulation/simulated_job.hpp"
 
 namespace nsys_explain::hostile {
 namespace {

@@ -15,9 +15,9 @@
 #include "fuzz/hostile.hpp"
 #include "model/hash.hpp"
 #include "pipeline/run/job.hpp"
-#include "synth/exports.hpp"
-#include "synth/job_plan.hpp"
-#include "synth/simulated_job.hpp"
+#include "simulation/exports.hpp"
+#include "simulation/job_plan.hpp"
+#include "simulation/simulated_job.hpp"
 
 namespace nsys_explain::hostile {
 namespace {

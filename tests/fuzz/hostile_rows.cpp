@@ -21,9 +21,9 @@
 #include "pipeline/read/trace_records.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/memory_budget.hpp"
-#include "synth/exports.hpp"
-#include "synth/job_plan.hpp"
-#include "synth/simulated_job.hpp"
+#include "simulation/exports.hpp"
+#include "simulation/job_plan.hpp"
+#include "simulation/simulated_job.hpp"
 
 namespace nsys_explain::hostile {
 namespace {

@@ -23,7 +23,7 @@ def check_consumer(prefix, work):
     # Nothing of the source tree may be needed: neither headers nor flags.
     run(CMAKE, "-S", HERE, "-B", work / "consumer", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Debug")
     run(CMAKE, "--build", work / "consumer")
-    run(prefix / "bin/nsys-explain-synth", "--out", work / "job", "--nodes", "1", "--gpus-per-node", "1", "--steps", "2")
+    run(BUILD / "nsys-explain-synth", "--out", work / "job", "--nodes", "1", "--gpus-per-node", "1", "--steps", "2")
     trace = next((work / "job").glob("*.sqlite"))
     with sqlite3.connect(trace) as connection:
         kernels = connection.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()[0]
@@ -65,6 +65,7 @@ def check_archives(prefix, work):
         for name in ("bin/nsys-explain-mpi", "man1/nsys-explain-mpi.1", "cmake/nsys_explain/nsys_explain-config.cmake",
                      "slurm/explain.sbatch", "python/nsys_explain.py", "completions/nsys-explain-mpi", "nsys_explain/ingest/ingest.hpp"):
             assert name in names, name
+        assert "synth" not in names, names
 
 
 with tempfile.TemporaryDirectory(prefix="nsys-explain-package-") as temporary:

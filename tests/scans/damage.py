@@ -101,7 +101,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="nsys-explain-damage-") as directory:
         scratch = pathlib.Path(directory)
         done = run([SYNTH, "--out", scratch / "job", "--nodes", "1", "--gpus-per-node", "1", "--steps", "40", "--layers", "4",
-                    "--truth", "none", "--operator-ranges"], scratch)
+                    "--truth", "none", "--export", "operator_ranges"], scratch)
         [path] = (scratch / "job").glob("*.sqlite") if done.returncode == 0 else sys.exit(done.stderr)
         intact = path.read_bytes()
         if intact[16:18] != struct.pack(">H", PAGE):

@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "synth/job_plan.hpp"
+#include "simulation/job_plan.hpp"
 #include "unit/pipeline/matched_job.hpp"
 
 /// Matching on jobs of shapes that a seed draws, which no test has looked at: where the next wrong pair is found.
@@ -142,16 +142,16 @@ std::string options_of(const JobPlan& plan, const std::string& fault) {
   add_if(workload.mixture_of_experts, "--moe");
   add_if(workload.shared_nccl_stream, "--shared-nccl-stream");
   add_if(workload.nccl_on_compute_stream, "--nccl-on-compute-stream");
-  options += fmt::format(" --drift-ppm {}", plan.clocks.drift_max_ppm);
+  options += fmt::format(" --clocks drift_ppm={}", plan.clocks.drift_max_ppm);
   add_if(plan.capture.drop_share > 0,
-         fmt::format("--drop {} --ragged {}", plan.capture.drop_share, plan.capture.ragged_share));
-  add_if(plan.export_style.nsys_version == without_host_clocks, "--nsys " + without_host_clocks);
+         fmt::format("--capture drop={},ragged={}", plan.capture.drop_share, plan.capture.ragged_share));
+  add_if(plan.export_style.nsys_version == without_host_clocks, "--export nsys=" + without_host_clocks);
   add_if(!fault.empty(), "--fault " + fault);
   options += fmt::format(" --seed {}", plan.seed);
-  add_if(plan.export_style.payload == synth::PayloadStyle::none, "--payload none");
-  add_if(plan.export_style.advanced_nccl_trace, "--nccl-trace");
+  add_if(plan.export_style.payload == synth::PayloadStyle::none, "--export payload=none");
+  add_if(plan.export_style.advanced_nccl_trace, "--export nccl_trace");
   for (const auto& [operation, factor] : plan.network.end_jitter_of)
-    options += fmt::format(" --end-jitter-of {}={} --heavy-tails --end-bias-us 3", operation_name(operation), factor);
+    options += fmt::format(" --ends {}={},heavy_tails,bias_us=3", operation_name(operation), factor);
   return options;
 }
 

@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -33,15 +34,15 @@ TIMEOUT_SECONDS = 300  # far above what a run takes
 # Jobs that differ in what there is to read and to find.
 JOBS = [
     ["--fault", "slow_gpu:rank=1,factor=1.3"],
-    ["--fault", "late_host:rank=2,pause=3ms,kind=gc", "--files", "per_node"],
-    ["--payload", "json", "--nccl-trace", "--communicator-names", "group"],
-    ["--payload", "none", "--fault", "slow_gpu:rank=0,factor=1.4"],
+    ["--fault", "late_host:rank=2,pause=3ms,kind=gc", "--export", "files=per_node"],
+    ["--export", "payload=json,nccl_trace,communicator_names=group"],
+    ["--export", "payload=none", "--fault", "slow_gpu:rank=0,factor=1.4"],
     ["--tp", "2", "--fault", "slow_link:ranks=0+1,factor=2"],
-    ["--pp", "2", "--operator-ranges"],
-    ["--gpu-metrics", "--nic-metrics", "--gpu-metrics-period-us", "2000"],
-    ["--graph", "node", "--cpu-sampling-us", "3000"],
-    ["--drop", "0.05", "--orphans", "0.05"],
-    ["--dp-style", "fully_sharded", "--shuffled-rows", "--isolated-devices"],
+    ["--pp", "2", "--export", "operator_ranges"],
+    ["--metrics", "nvlink,nic,period_us=2000"],
+    ["--graph", "node", "--capture", "cpu_sampling_us=3000"],
+    ["--capture", "drop=0.05,orphans=0.05"],
+    ["--dp-style", "fully_sharded", "--export", "shuffled,isolated_devices"],
 ]
 COMMON = ["--nodes", "2", "--gpus-per-node", "2", "--steps", "5", "--layers", "1", "--truth", "none", "--force"]
 
@@ -124,13 +125,13 @@ class Job:
         self.directory = directory / f"job{number}"
         self.number = number
         # Who says nothing of payloads gets the job with each kind, from the release that knows them all.
-        any_payload = "--payload" not in JOBS[number] and "--nccl-trace" not in JOBS[number]
+        any_payload = not re.search("payload|nccl_trace", " ".join(JOBS[number]))
         self.payloads = ["blob", "hex", "json", "dynamic"] if any_payload else []
         self.variants = {"": self.directory}
-        self.make(self.directory, ["--nsys", "2026.4"] if any_payload else [])
+        self.make(self.directory, ["--export", "nsys=2026.4"] if any_payload else [])
         for payload in self.payloads:
             self.variants[payload] = directory / f"job{number}-{payload}"
-            self.make(self.variants[payload], ["--nsys", "2026.4", "--payload", payload])
+            self.make(self.variants[payload], ["--export", f"nsys=2026.4,payload={payload}"])
         self.files = sorted(path.name for path in self.directory.glob("*.sqlite"))
         done = run([TOOL, *self.files, "--csv", "--out", "expected"], self.directory)
         if done.returncode != 0:

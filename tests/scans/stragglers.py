@@ -71,20 +71,21 @@ class Draw(random.Random):
 
     def capture(self, payload=0.7):
         """How the job was recorded, and what its clocks did."""
-        options = ["--seed", self.job_seed, "--utc-offset-ms", self.choice([1, 20, 200]), "--drift-ppm",
-                   self.choice([0, 2, 20, 50])]
+        options = ["--seed", self.job_seed, "--clocks",
+                   f"utc_offset_ms={self.choice([1, 20, 200])},drift_ppm={self.choice([0, 2, 20, 50])}"]
         if not self.chance(payload):
-            options += ["--payload", "none"]
+            options += ["--export", "payload=none"]
         return options
 
     def rough_capture(self, given):
         """Beside the options given: records lost, windows of ranks that differ, graphs, noisy transfers: where verdicts have less to rest on."""
         options = []
-        for chance, option, values in [(0.3, "--drop", [0.002, 0.01, 0.03]), (0.3, "--ragged", [0.05, 0.2]),
-                                       (0.2, "--orphans", [0.02, 0.1]), (0.3, "--files", ["per_node"]),
+        for chance, option, values in [(0.3, "--capture", ["drop=0.002", "drop=0.01", "drop=0.03"]),
+                                       (0.3, "--capture", ["ragged=0.05", "ragged=0.2"]),
+                                       (0.2, "--capture", ["orphans=0.02", "orphans=0.1"]), (0.3, "--export", ["files=per_node"]),
                                        (0.2, "--graph", ["node"]), (0.2, "--restart-at", [4, 6, 8]),
-                                       (0.2, "--end-jitter", [2, 3]), (0.3, "--transfer-noise", [0.03, 0.1])]:
-            if self.chance(chance) and option not in given:
+                                       (0.2, "--ends", ["scale=2", "scale=3"]), (0.3, "--network", ["noise=0.03", "noise=0.1"])]:
+            if self.chance(chance) and not (option == "--ends" and option in given):
                 options += [option, self.choice(values)]
         return options
 
@@ -97,9 +98,9 @@ class Draw(random.Random):
 
     def noise(self):
         """What ranks do by nobody's doing."""
-        wander = ["--speed-wander", self.choice([0.005, 0.01, 0.02])] if self.chance(0.3) else []
-        return wander + self.choice([[], ["--kernel-noise", 0.02], ["--kernel-noise", 0.02, "--pause-probability", 0.1,
-                            "--pause-mean-ms", self.choice([1, 3])], ["--fault", "rotating_jitter:pause=3ms"]])
+        wander = ["--noise", f"wander={self.choice([0.005, 0.01, 0.02])}"] if self.chance(0.3) else []
+        return wander + self.choice([[], ["--noise", "kernels=0.02"], ["--noise", f"kernels=0.02,pauses=0.1,pause_ms={self.choice([1, 3])}"],
+                                     ["--fault", "rotating_jitter:pause=3ms"]])
 
 
 def machine(nodes, gpus, tensor=1, stages=1):
@@ -287,7 +288,7 @@ def slightly(draw):
 def little(draw):
     """Some 5 to 20 times the uncertainty of the clocks, in every one of many short steps."""
     nodes, gpus = draw.choice([(4, 1), (8, 1), (4, 2), (2, 4), (3, 1)])
-    return machine(nodes, gpus) + ["--steps", draw.choice([200, 300, 400]), "--end-jitter", draw.choice([8, 12, 16]), "--fault",
+    return machine(nodes, gpus) + ["--steps", draw.choice([200, 300, 400]), "--ends", f"scale={draw.choice([8, 12, 16])}", "--fault",
                                    f"late_host:rank={draw.randrange(nodes * gpus)},pause={draw.randint(1200, 4000)}ns"]
 
 
@@ -309,7 +310,7 @@ def job_options(kind, seed, capture):
     if "rough" in capture:
         options += draw.rough_capture(options)
     if "cuda_alone" in capture:
-        options = [option for option in options if option not in ("--payload", "none")] + ["--no-nvtx"]
+        options += ["--export", "payload=blob", "--capture", "no_nvtx"]
     return [str(option) for option in options]
 
 

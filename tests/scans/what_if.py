@@ -52,13 +52,12 @@ class Draw(random.Random):
 
     def noise(self):
         """What ranks do by nobody's doing, and how far the host is ahead."""
-        return self.choice([[], [], ["--kernel-noise", 0.02], ["--kernel-noise", 0.02, "--pause-probability", 0.1,
-                            "--pause-mean-ms", 1], ["--speed-wander", 0.01], ["--sync-every", 4], ["--sync-every", 0],
-                            ["--transfer-noise", 0.05], ["--end-jitter", 3]])
+        return self.choice([[], [], ["--noise", "kernels=0.02"], ["--noise", "kernels=0.02,pauses=0.1,pause_ms=1"],
+                            ["--noise", "wander=0.01"], ["--sync-every", 4], ["--sync-every", 0], ["--network", "noise=0.05"], ["--ends", "scale=3"]])
 
     def rough_capture(self):
-        return self.choice([["--payload", "none"], ["--no-nvtx"], ["--drop", 0.005], ["--drop", 0.02], ["--ragged", 0.05],
-                            ["--orphans", 0.05], ["--graph", "node"], ["--files", "per_node"], ["--drift-ppm", 50],
+        return self.choice([["--export", "payload=none"], ["--capture", "no_nvtx"], ["--capture", "drop=0.005"], ["--capture", "drop=0.02"],
+                            ["--capture", "ragged=0.05"], ["--capture", "orphans=0.05"], ["--graph", "node"], ["--export", "files=per_node"], ["--clocks", "drift_ppm=50"],
                             ["--restart-at", 6]])
 
     def streams(self):

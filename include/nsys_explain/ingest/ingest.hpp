@@ -11,7 +11,7 @@
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/trace.hpp"
 
-/// From files to plain traces. The only module (besides synth) that knows SQLite. No MPI: every tool rank calls it
+/// From files to plain traces. The only module that knows SQLite. No MPI: every tool rank calls it
 /// for its own files.
 namespace nsys_explain::ingest {
 

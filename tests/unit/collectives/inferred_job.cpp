@@ -10,8 +10,8 @@
 #include "clock/coarse_clocks.hpp"
 #include "collectives/layout.hpp"
 #include "collectives/matching.hpp"
-#include "synth/exports.hpp"
-#include "synth/simulated_job.hpp"
+#include "simulation/exports.hpp"
+#include "simulation/simulated_job.hpp"
 
 namespace nsys_explain::collectives::testing {
 namespace {

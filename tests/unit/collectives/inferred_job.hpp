@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string>
 
-#include "synth/job_plan.hpp"
+#include "simulation/job_plan.hpp"
 
 /// Simulated jobs whose records name no communicators, matched without files and without tool ranks, against the truth.
 namespace nsys_explain::collectives::testing {

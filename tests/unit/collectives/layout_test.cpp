@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "synth/job_plan.hpp"
+#include "simulation/job_plan.hpp"
 #include "unit/collectives/inferred_job.hpp"
 
 namespace nsys_explain::collectives::testing {

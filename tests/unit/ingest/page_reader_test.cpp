@@ -8,8 +8,8 @@
 #include <random>
 
 #include "ingest/pages/page_rows.hpp"
-#include "synth/exports.hpp"
-#include "synth/simulated_job.hpp"
+#include "simulation/exports.hpp"
+#include "simulation/simulated_job.hpp"
 #include "unit/ingest/export_fixture.hpp"
 #include "unit/ingest/reader_comparison.hpp"
 

@@ -20,7 +20,7 @@
 #include "pipeline/read/local_traces.hpp"
 #include "pipeline/read/trace_records.hpp"
 #include "pipeline/run/memory_budget.hpp"
-#include "synth/exports.hpp"
+#include "simulation/exports.hpp"
 
 namespace nsys_explain::pipeline::testing {
 namespace {

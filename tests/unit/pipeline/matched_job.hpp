@@ -8,7 +8,7 @@
 #include <string>
 
 #include "nsys_explain/model/collective.hpp"
-#include "synth/job_plan.hpp"
+#include "simulation/job_plan.hpp"
 
 /// Simulated jobs written as exports, read and matched as a run does it, and who truly met whom in them.
 namespace nsys_explain::pipeline::testing {

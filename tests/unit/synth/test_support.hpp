@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
-#include "synth/exports.hpp"
-#include "synth/job_plan.hpp"
-#include "synth/simulated_job.hpp"
+#include "simulation/exports.hpp"
+#include "simulation/job_plan.hpp"
+#include "simulation/simulated_job.hpp"
 
 namespace nsys_explain::synth::test {
 
