@@ -92,10 +92,11 @@ std::vector<MatchedArrivals> by_latest_enter(std::span<const Arrival> arrivals, 
 /// All matches of a unit, in the order of their latest enters.
 std::vector<MatchedArrivals> match_arrivals(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
                                             const AlignmentOptions& alignment) {
-  const bool in_pairs = communicator.size > 2;
+  const auto in_pairs = [&](const Arrival& arrival) {
+    return is_pair_exchange(arrival) && (communicator.size > 2 || arrival.directions != Directions::unknown);
+  };
   std::vector<std::size_t> collective, exchanges;
-  for (std::size_t a = 0; a < arrivals.size(); ++a)
-    (in_pairs && is_pair_exchange(arrivals[a]) ? exchanges : collective).push_back(a);
+  for (std::size_t a = 0; a < arrivals.size(); ++a) (in_pairs(arrivals[a]) ? exchanges : collective).push_back(a);
   std::vector<MatchedArrivals> matches = match_collectives(communicator, arrivals, collective, alignment);
   for (MatchedArrivals& match : match_pair_exchanges(communicator, arrivals, exchanges, alignment))
     matches.push_back(std::move(match));

@@ -43,8 +43,19 @@ Numbers numbers_in_order(std::span<const MemberArrivals> members) {
   return numbers;
 }
 
+/// True where who leaves has waited for the others.
+bool waits_for_others(const Arrival& arrival) {
+  return end_model(arrival.operation).may_end_together() && !is_one_way(arrival.directions);
+}
+
 /// No member leaves an operation before another has entered it, except where members need not wait for each other.
 bool is_possible(std::span<const Arrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment) {
+  if (match.size() == 2 && is_one_way(arrivals[match.front()].directions)) {
+    const bool sends_first = arrivals[match.front()].directions == Directions::sends;
+    const Arrival& sender = arrivals[sends_first ? match.front() : match.back()];
+    const Arrival& receiver = arrivals[sends_first ? match.back() : match.front()];
+    return sender.enter_ns <= receiver.exit_ns + 4 * alignment.time_scale_ns;
+  }
   const Waiting waiting = end_model(arrivals[match.front()].operation).waiting;
   if (waiting != Waiting::all && waiting != Waiting::peers) return true;
   Nanoseconds last_enter_ns = arrivals[match.front()].enter_ns, first_exit_ns = arrivals[match.front()].exit_ns;
@@ -66,7 +77,7 @@ bool lie_on_lines(std::span<const Arrival> arrivals, std::span<const MemberArriv
     for (std::size_t i = 0; i < member.indices.size(); ++i) {
       const Arrival& a = arrivals[first.indices[i]];
       const Arrival& b = arrivals[member.indices[i]];
-      if (!end_model(a.operation).may_end_together()) continue;
+      if (!waits_for_others(a)) continue;
       x.push_back(static_cast<double>(b.exit_ns - arrivals[member.indices.front()].exit_ns));
       y.push_back(static_cast<double>(a.exit_ns - b.exit_ns));
     }

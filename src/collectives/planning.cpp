@@ -61,7 +61,7 @@ PlannedCommunicator make_communicator(std::uint64_t key, std::span<const Sequenc
   }
   communicator.may_lack_members = communicator.size <= 0 && !is_whole_job;
   communicator.size = std::max(communicator.size, static_cast<std::int32_t>(members.size()));
-  communicator.equal_sequences = communicator.equal_sequences && !(has_pairs && communicator.size > 2);
+  communicator.equal_sequences = communicator.equal_sequences && !has_pairs;
   number_members(communicator);
   return communicator;
 }

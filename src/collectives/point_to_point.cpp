@@ -68,9 +68,12 @@ std::vector<MatchedArrivals> match_linked(const PlannedCommunicator& communicato
   return matches;
 }
 
+/// The exchanges of two members with each other.
+using Ends = std::array<MemberArrivals, 2>;
+
 /// What both ends of a pair know the number of (NCCL Inspector) is matched by it, and taken out of `ends`. Nothing
 /// where an end has a number twice.
-std::vector<MatchedArrivals> match_numbered(std::span<const Arrival> arrivals, std::array<MemberArrivals, 2>& ends) {
+std::vector<MatchedArrivals> match_numbered(std::span<const Arrival> arrivals, Ends& ends) {
   std::map<std::pair<std::uint64_t, std::int64_t>, MatchedArrivals> matches;
   for (const MemberArrivals& end : ends) {
     std::set<std::pair<std::uint64_t, std::int64_t>> own;
@@ -100,6 +103,23 @@ std::vector<MatchedArrivals> match_numbered(std::span<const Arrival> arrivals, s
   return result;
 }
 
+/// NCCL pairs the k-th send of a direction with its k-th receive, whatever goes the other way meanwhile. So each
+/// direction is matched by itself, if all calls tell it.
+std::vector<Ends> by_direction(std::span<const Arrival> arrivals, Ends ends) {
+  std::map<std::uint64_t, Ends> directions;
+  for (std::size_t end = 0; end < ends.size(); ++end) {
+    for (std::size_t i = 0; i < ends[end].indices.size(); ++i) {
+      if (arrivals[ends[end].indices[i]].directions == Directions::unknown) return {std::move(ends)};
+      MemberArrivals& member = directions[ends[end].symbols[i]][end];
+      member.indices.push_back(ends[end].indices[i]);
+      member.symbols.push_back(ends[end].symbols[i]);
+    }
+  }
+  std::vector<Ends> result;
+  for (auto& [symbol, one_way] : directions) result.push_back(std::move(one_way));
+  return result;
+}
+
 }  // namespace
 
 std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& communicator,
@@ -112,7 +132,7 @@ std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& com
     if (communicator.ranks[m] >= 0) member_of_rank[communicator.ranks[m]] = m;
   }
   std::vector<MatchedArrivals> matches;
-  std::map<std::pair<std::size_t, std::size_t>, std::array<MemberArrivals, 2>> pairs;
+  std::map<std::pair<std::size_t, std::size_t>, Ends> pairs;
   std::vector<std::size_t> peer_unknown;
   for (const std::size_t e : exchanges) {
     const Arrival& arrival = arrivals[e];
@@ -132,7 +152,8 @@ std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& com
   }
   for (auto& [key, ends] : pairs) {
     for (MatchedArrivals& match : match_numbered(arrivals, ends)) matches.push_back(std::move(match));
-    for (MatchedArrivals& match : match_members(arrivals, ends, alignment)) matches.push_back(std::move(match));
+    for (const Ends& one_way : by_direction(arrivals, std::move(ends)))
+      for (MatchedArrivals& match : match_members(arrivals, one_way, alignment)) matches.push_back(std::move(match));
   }
   if (alignment.time_scale_ns != no_time) {
     for (MatchedArrivals& match : match_linked(communicator, arrivals, peer_unknown, alignment))

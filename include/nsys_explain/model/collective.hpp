@@ -32,6 +32,12 @@ std::string_view operation_name(Operation operation);
 /// What a kernel of sends and receives does, as its calls tell.
 enum class Directions : std::uint8_t { unknown, sends, receives, both };
 
+/// A kernel that sends only need not wait: NCCL keeps what fits into its buffers, so that it may be done before the
+/// receiver enters.
+inline bool is_one_way(Directions directions) {
+  return directions == Directions::sends || directions == Directions::receives;
+}
+
 /// Arrival::peer_or_root of a kernel that exchanges with more than one peer.
 inline constexpr std::int32_t several_peers = -2;
 
