@@ -21,9 +21,10 @@ std::string share_text(const WhatIf& what_if) {
 
 /// "a step takes 33.9 ms; mended about 26.5 (22.0%, 20.1 to 23.9)"; of who is hidden behind trace rank 3: "mending it
 /// alone saves nothing yet; with trace rank 3 mended, a step takes ..."; of what happened once: "one pause of 4.10 s
-/// (72.6%)".
+/// (72.6%)"; of what has no effect: "mending it saves nothing".
 std::string saving_text(const WhatIf& what_if) {
   std::string text;
+  if (saves_nothing(what_if)) return "mending it saves nothing";
   if (!what_if.after.empty())
     text = fmt::format("mending it alone saves nothing yet; with {} mended, ", trace_ranks_text(what_if.after));
   if (what_if.once_ns > 0)
@@ -37,6 +38,10 @@ std::string saving_text(const WhatIf& what_if) {
 
 }  // namespace
 
+bool saves_nothing(const WhatIf& what_if) {
+  return what_if.saved_share < 0.0005;
+}
+
 std::string trace_ranks_text(std::span<const std::int32_t> trace_ranks) {
   return fmt::format("trace rank{} {}", trace_ranks.size() == 1 ? "" : "s", fmt::join(trace_ranks, ", "));
 }
@@ -45,6 +50,7 @@ std::string tell_all_mended(const JobReport& report) {
   const auto all = std::find_if(report.what_if.begin(), report.what_if.end(),
                                 [](const WhatIf& what_if) { return what_if.subject == "all"; });
   if (report.stragglers.size() < 2 || all == report.what_if.end() || all->step_ns_before == 0) return "";
+  if (saves_nothing(*all)) return "";
   const std::size_t count = report.stragglers.size();
   return fmt::format(" {} mended ({}): about {} ({}).", count == 2 ? "Both" : fmt::format("All {}", count),
                      trace_ranks_text(all->trace_ranks), duration_text(all->step_ns_after), share_text(*all));

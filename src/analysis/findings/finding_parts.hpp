@@ -53,6 +53,9 @@ std::string short_kernel_name(std::string_view name);
 const WhatIf* what_if_mended(const JobReport& report, std::string_view finding,
                              const std::vector<std::int32_t>& trace_ranks);
 
+/// Less than one decimal of percent tells.
+bool saves_nothing(const WhatIf& what_if);
+
 /// The replay of the job without any transfer, waiting apart; null where there is none.
 const WhatIf* what_if_hidden(const JobReport& report);
 

@@ -210,7 +210,7 @@ Finding straggler_finding(const JobReport& report, const Straggler& straggler, c
   tell_size(report, share(straggler.delay_cost_ns, time.all_windows_ns), finding);
   finding.evidence = straggler.evidence;
   finding.evidence.push_back(
-      fmt::format("its delays cost {}, {:.1f}% of all GPU time; at this rate {:.1f} GPU-hours per day",
+      fmt::format("the others wait {} for it, {:.1f}% of all GPU time; mending it saves {:.1f} GPU-hours per day",
                   gpu_time(straggler.delay_cost_ns), 100 * share(straggler.delay_cost_ns, time.all_windows_ns),
                   straggler.gpu_hours_per_day));
   if (const std::string where = whereabouts(report, straggler); !where.empty()) finding.evidence.push_back(where);
