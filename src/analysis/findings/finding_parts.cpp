@@ -32,8 +32,10 @@ std::string saving_text(const WhatIf& what_if) {
   if (what_if.step_ns_before == 0) return text + fmt::format("mended, the run takes less ({})", share_text(what_if));
   const TimeUnit unit = unit_of(what_if.step_ns_before);
   return text + fmt::format("a step takes {} {}; {} about {} ({})", in_unit(what_if.step_ns_before, unit), unit.name,
-                            what_if.after.empty() ? "mended" : "with both", in_unit(what_if.step_ns_after, unit),
-                            share_text(what_if));
+                            !what_if.after.empty()                   ? "with both"
+                            : what_if.subject.ends_with("_balanced") ? "balanced"
+                                                                     : "mended",
+                            in_unit(what_if.step_ns_after, unit), share_text(what_if));
 }
 
 }  // namespace
@@ -86,7 +88,8 @@ std::string short_kernel_name(std::string_view name) {
 const WhatIf* what_if_mended(const JobReport& report, std::string_view finding,
                              const std::vector<std::int32_t>& trace_ranks) {
   const auto found = std::find_if(report.what_if.begin(), report.what_if.end(), [&](const WhatIf& what_if) {
-    if (what_if.subject == "all" || what_if.subject == "communication_hidden") return false;
+    if (what_if.subject == "all" || what_if.subject == "communication_hidden" || what_if.subject == "work_balanced")
+      return false;
     const bool of_a_suspect = what_if.finding.empty() && finding.ends_with("straggler");
     return (what_if.finding == finding || of_a_suspect) && (trace_ranks.empty() || what_if.trace_ranks == trace_ranks);
   });
@@ -99,13 +102,22 @@ const WhatIf* what_if_hidden(const JobReport& report) {
   return found == report.what_if.end() ? nullptr : &*found;
 }
 
+const WhatIf* what_if_balanced(const JobReport& report) {
+  const auto found = std::find_if(report.what_if.begin(), report.what_if.end(),
+                                  [](const WhatIf& one) { return one.subject == "work_balanced"; });
+  return found == report.what_if.end() || found->saved_share < saved_time.medium ? nullptr : &*found;
+}
+
+void tell_saving(const WhatIf& mended, Finding& finding) {
+  finding.mended = mended;
+  finding.severity = severity_of(mended.saved_share, saved_time);
+  finding.title += "; " + saving_text(mended);
+}
+
 bool tell_saving(const JobReport& report, Finding& finding) {
   const WhatIf* const mended = what_if_mended(report, finding.id, finding.trace_ranks);
-  if (mended == nullptr) return false;
-  finding.mended = *mended;
-  finding.severity = severity_of(mended->saved_share, saved_time);
-  finding.title += "; " + saving_text(*mended);
-  return true;
+  if (mended != nullptr) tell_saving(*mended, finding);
+  return mended != nullptr;
 }
 
 }  // namespace nsys_explain::analysis

@@ -99,6 +99,8 @@ std::vector<PlannedScenario> scenarios_of_all(const analysis::JobGraph& graph, c
   std::vector<PlannedScenario> scenarios;
   if (std::optional<PlannedScenario> balanced = balance_stages(graph, setting))
     scenarios.push_back(*std::move(balanced));
+  scenarios.push_back(planned("work_balanced", {}, ""));
+  scenarios.back().scenario.usual = analysis::Usual::mean;
   scenarios.push_back(planned("no_launch_gaps", {}, ""));
   scenarios.back().scenario.has_launch_gaps = false;
   scenarios.push_back(planned("communication_hidden", {}, "exposed-communication"));
