@@ -41,9 +41,13 @@ void for_each_place(std::vector<Value>& values, std::uint64_t (Value::*place)() 
   }
 }
 
-/// Sets the excess over the median of each place where enough are compared; the others stay in `values`.
+Nanoseconds mean_of(const std::vector<Nanoseconds>& times) {
+  return std::accumulate(times.begin(), times.end(), Nanoseconds{0}) / std::ssize(times);
+}
+
+/// Sets the excess over the median, or mean, of each place where enough are compared; the others stay in `values`.
 void compare_by(std::uint64_t (PlacedValue::*place)() const, std::size_t enough, std::vector<PlacedValue>& values,
-                std::vector<Nanoseconds>& excess_ns) {
+                std::vector<Nanoseconds>& excess_ns, bool over_mean = false) {
   std::vector<PlacedValue> left;
   std::vector<Nanoseconds> times;
   for_each_place(values, place, [&](std::size_t first, std::size_t end) {
@@ -54,7 +58,7 @@ void compare_by(std::uint64_t (PlacedValue::*place)() const, std::size_t enough,
     }
     times.clear();
     for (std::size_t i = first; i < end; ++i) times.push_back(values[i].value_ns);
-    const Nanoseconds usual_ns = lower_median(times);
+    const Nanoseconds usual_ns = over_mean ? mean_of(times) : lower_median(times);
     for (std::size_t i = first; i < end; ++i)
       excess_ns[values[i].arrival] = values[i].value_ns + values[i].surplus_ns - usual_ns;
   });
@@ -133,14 +137,7 @@ std::vector<Nanoseconds> excess_over_next_step(std::vector<PlacedValue> values, 
 /// By arrival of all: beyond the mean of peers at the same place of the program.
 std::vector<Nanoseconds> excess_over_mean(std::vector<PlacedValue> values, std::size_t arrivals) {
   std::vector<Nanoseconds> excess_ns(arrivals, 0);
-  for_each_place(values, &PlacedValue::place, [&](std::size_t first, std::size_t end) {
-    if (values[first].place() == 0) return;
-    Nanoseconds all_ns = 0;
-    for (std::size_t i = first; i < end; ++i) all_ns += values[i].value_ns + values[i].surplus_ns;
-    const Nanoseconds mean_ns = all_ns / static_cast<Nanoseconds>(end - first);
-    for (std::size_t i = first; i < end; ++i)
-      excess_ns[values[i].arrival] = values[i].value_ns + values[i].surplus_ns - mean_ns;
-  });
+  compare_by(&PlacedValue::place, enough_peers, values, excess_ns, true);
   return excess_ns;
 }
 
@@ -195,7 +192,7 @@ class ArrivalComparison {
     run_all({[&] {
                if (usual == Usual::median) host_parts_ns = excess_of_host_parts();
              },
-             [&] { gpu_ns = compare(placed(gpu_ns_, true), first_arrival_.back()); },
+             [&] { gpu_ns = compare(placed(gpu_ns_, usual != Usual::mean), first_arrival_.back()); },
              [&] { copy_ns = compare_others(copy_ns_); }, [&] { host_ns = compare_others(host_ns_); },
              [&] { transfer_ns = compare_others(transfer_ns_); }});
     std::vector<PieceExcess> excess(graph_.pieces());

@@ -41,8 +41,10 @@ std::set<std::uint32_t> add_activities(const RankEvents& events, Program& progra
   const bool has_graphs = has_graph_nodes(device);
   program.activities.reserve(device.kernels.size() + device.memory_operations.size() + device.graph_launches.size());
   std::set<std::uint32_t> threads;
-  std::map<std::uint32_t, std::uint32_t> latest_nodes;  // by stream: copies in graphs follow the kernel before them
-  Nanoseconds latest_launch_ns = no_time;               // of what has started
+  // By stream: node and call of the latest kernel in a graph, which copies follow.
+  std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> latest_nodes;
+  bool nodes_ascend = true;                // on every stream: else they are not numbered as the program made them
+  Nanoseconds latest_launch_ns = no_time;  // of what has started
   for_each_gpu_activity(device, [&](const GpuActivity& activity) {
     LaunchedActivity launched;
     launched.launch_ns = latest_launch_ns != no_time ? latest_launch_ns : activity.start_ns;  // if its call was lost
@@ -55,14 +57,22 @@ std::set<std::uint32_t> add_activities(const RankEvents& events, Program& progra
       latest_launch_ns = std::max(latest_launch_ns, launched.launch_ns);
     }
     if (has_graphs) {
-      std::uint32_t& node = latest_nodes[activity.stream_id];
-      if (activity.kind == ActivityKind::kernel)
-        node = static_cast<std::uint32_t>(device.kind_of(device.kernels[activity.index]).graph_node_id);
+      auto& [node, call] = latest_nodes[activity.stream_id];
+      if (activity.kind == ActivityKind::kernel) {
+        const auto here = static_cast<std::uint32_t>(device.kind_of(device.kernels[activity.index]).graph_node_id);
+        nodes_ascend = nodes_ascend && (call != launched.call || here >= node);
+        node = here;
+        call = launched.call;
+      }
       launched.place = node;
     }
     program.activities.push_back(launched);
   });
-  if (threads.empty()) order_by_correlation(program, device);
+  if (threads.empty()) {
+    order_by_correlation(program, device);
+  } else if (!nodes_ascend) {
+    for (LaunchedActivity& launched : program.activities) launched.place = 0;
+  }
   sort_nearly_sorted(program.activities, [](const LaunchedActivity& a, const LaunchedActivity& b) {
     return std::tie(a.launch_ns, a.place) < std::tie(b.launch_ns, b.place);
   });
