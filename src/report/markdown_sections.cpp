@@ -104,17 +104,17 @@ std::string findings_section(const JobReport& report) {
 
 std::string stragglers_section(const Overview& overview) {
   if (overview.stragglers.empty()) return {};
-  std::string out = heading(
-      "Late trace ranks",
-      "Saves: elapsed time that mending it saves, by replay; without a replay, its part in all GPU time. Others wait: "
-      "GPU time that they waited for it. Own lateness: what it worked longer than its peers. The p-value bounds the "
-      "chance to be as late if everybody were alike. First and last are job time.");
+  std::string out = heading("Late trace ranks",
+                            "Own lateness: what it worked longer than its peers. Waited: GPU time of others who waited "
+                            "for it; what mending it "
+                            "saves is in the findings. The p-value bounds the chance to be as late if everybody were "
+                            "alike. First and last are "
+                            "job time.");
   MarkdownTable table;
   table.columns = {{"late", Align::left},
                    {"pattern", Align::left},
                    {"cause", Align::left},
-                   {"saves"},
-                   {"others wait"},
+                   {"waited"},
                    {"own lateness"},
                    {"last in"},
                    {"p-value"},
@@ -124,8 +124,8 @@ std::string stragglers_section(const Overview& overview) {
   for (std::size_t i = 0; i < shown; ++i) {
     const Straggler& s = overview.stragglers[i];
     table.rows.push_back({markdown_text(culprit_name(s), 60), std::string(pattern_name(s.pattern)),
-                          std::string(cause_name(s.cause)), fmt::format("{:.1f}%", 100 * s.cost_share),
-                          format_duration(s.delay_cost_ns), format_duration(s.own_lateness_ns),
+                          std::string(cause_name(s.cause)), format_duration(s.delay_cost_ns),
+                          format_duration(s.own_lateness_ns),
                           s.level == Level::gpu ? fmt::format("{:.1f}%", 100 * s.last_share) : "-",
                           fmt::format("{:.1e}", s.p_value), format_duration(s.first_ns), format_duration(s.last_ns)});
   }
