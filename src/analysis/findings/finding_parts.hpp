@@ -53,8 +53,8 @@ std::string short_kernel_name(std::string_view name);
 const WhatIf* what_if_mended(const JobReport& report, std::string_view finding,
                              const std::vector<std::int32_t>& trace_ranks);
 
-/// The replay of the job with the kernels of trace ranks that do alike shared out evenly; null where that saves less
-/// than matters.
+/// The replay of the job with the kernels of trace ranks that do alike shared out evenly; null where that saves no
+/// more than it does by chance.
 const WhatIf* what_if_balanced(const JobReport& report);
 
 /// Less than one decimal of percent tells.

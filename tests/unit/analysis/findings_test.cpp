@@ -116,7 +116,7 @@ TEST(Findings, WhereKernelsDifferNowHereNowThereBalancingThemIsPriced) {
   EXPECT_NE(rotating().title.find("a step takes 10.0 ms; balanced about 6.00 (40.0%)"), std::string::npos)
       << rotating().title;
   EXPECT_EQ(rotating().mended->saved_share, 0.4);
-  report.what_if[0].saved_share = 0.001;  // pauses of hosts: there is nothing to share out
+  report.what_if[0].saved_share = 0.02;  // as by chance, or pauses of hosts: there is nothing to share out
   EXPECT_FALSE(rotating().mended);
   EXPECT_EQ(rotating().title.find("balanced"), std::string::npos);
 }
