@@ -104,15 +104,17 @@ std::string findings_section(const JobReport& report) {
 
 std::string stragglers_section(const Overview& overview) {
   if (overview.stragglers.empty()) return {};
-  std::string out = heading(
-      "Late trace ranks",
-      "Own lateness: what it worked longer than its peers. Cost: what others waited for it. The p-value bounds the "
-      "chance to be as late if everybody were alike. First and last are job time.");
+  std::string out = heading("Late trace ranks",
+                            "Own lateness: what it worked longer than its peers. Waited: GPU time of others who waited "
+                            "for it; what mending it "
+                            "saves is in the findings. The p-value bounds the chance to be as late if everybody were "
+                            "alike. First and last are "
+                            "job time.");
   MarkdownTable table;
   table.columns = {{"late", Align::left},
                    {"pattern", Align::left},
                    {"cause", Align::left},
-                   {"cost"},
+                   {"waited"},
                    {"own lateness"},
                    {"last in"},
                    {"p-value"},

@@ -82,7 +82,7 @@ void add_stragglers(Exposition& exposition, const JobReport& report, const Overv
   exposition.begin_family("stragglers", "Trace ranks and places that make the others wait.");
   if (!report.trace_ranks.empty()) exposition.add({}, overview.stragglers.size());
   if (overview.stragglers.empty()) return;
-  exposition.begin_family("straggler_cost_ratio", "Waiting that a straggler costs / GPU time of all trace ranks.");
+  exposition.begin_family("straggler_cost_ratio", "Elapsed time that mending a straggler saves / elapsed time.");
   for (const Straggler& straggler : overview.stragglers) {
     const TraceRankIdentity* identity = find_identity(report, straggler.trace_rank);
     exposition.add({{"trace_rank", fmt::to_string(straggler.trace_rank)},

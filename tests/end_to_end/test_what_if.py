@@ -1,7 +1,9 @@
 """What the replay says that mending a fault saves, against the same job without the fault (nsys-explain-synth --twin)."""
 
+import contextlib
 import csv
 import json
+import sqlite3
 
 from support import EndToEndTest, main
 
@@ -48,8 +50,69 @@ class WhatIf(EndToEndTest):
                 # Where calls were lost, who waits for whom is guessed: a step is foreseen less well from another one.
                 self.assertLess(report["step_time"]["replay_error"], 0.05 if name == "lost calls" else 0.02)
                 self.assertEqual(report["step_time"]["steps"], 12)
+                if name != "slow link":  # one price: of the straggler, its slowdown and the replay
+                    costs = [one["cost_share"] for one in report["stragglers"] if one["trace_ranks"] == [rank]]
+                    self.assertEqual(costs, [told["saved_share"]])
+                    slowed = [one["slowdown"] for one in report["slowdown"]["by"] if (one["kind"], one["name"]) == ("trace_rank", str(rank))]
+                    self.assertAlmostEqual(1 - 1 / slowed[0], told["saved_share"], delta=1e-9)
                 shares = [finding["saved_share"] for finding in report["findings"] if finding["id"] in ("straggler", "slow-link")]
                 self.assertIn(told["saved_share"], shares)
+
+    def twin_saves(self, name, *options):
+        self.synth(name, "--twin", "all", *options)
+        return 1 - self.elapsed(f"{name}-twin") / self.elapsed(name)
+
+    def test_inside_graphs_by_node_the_order_of_nodes_tells_who_waits(self):
+        layouts = {"ddp": ["--nodes", 1], "sharded": ["--nodes", 1, "--dp-style", "fully_sharded"], "tp": ["--nodes", 1, "--tp", 4],
+                   "tpdp": ["--nodes", 2, "--tp", 2], "pp": ["--nodes", 2, "--pp", 4], "moe": ["--nodes", 1, "--moe"],
+                   "shared": ["--nodes", 2, "--tp", 2, "--shared-nccl-stream"]}
+        for name, options in layouts.items():
+            with self.subTest(name):
+                truth = self.twin_saves(name, *options, "--graph", "node", "--gpus-per-node", 4, "--steps", 12, "--layers", 2, "--fault",
+                                        "slow_gpu:rank=1,factor=1.3")
+                report = self.analyse(self.directory / name, f"{name}-out")
+                self.assertAlmostEqual(self.of_rank(report, 1, "trace_rank")["saved_share"], truth, delta=2 * POINT)
+
+    def test_without_calls_ids_tell_what_was_launched_first(self):
+        truth = self.twin_saves("job", "--nodes", 1, "--gpus-per-node", 4, "--steps", 20, "--fault", "slow_gpu:rank=1,factor=1.3")
+        for export in (self.directory / "job").glob("*.sqlite"):
+            with contextlib.closing(sqlite3.connect(export)) as database:
+                database.execute("drop table CUPTI_ACTIVITY_KIND_RUNTIME")
+                database.commit()
+        report = self.analyse(self.directory / "job", "out")
+        self.assertAlmostEqual(self.of_rank(report, 1, "trace_rank")["saved_share"], truth, delta=POINT)
+
+    def test_a_stage_with_more_layers_is_balanced_by_sharing_them_out(self):
+        # 5, 5, 5 and 9 layers are 24, six for each of four stages.
+        pipeline = ["--nodes", 1, "--gpus-per-node", 8, "--pp", 4, "--sync-every", 0, "--steps", 8]
+        self.synth("job", *pipeline, "--layers", 5, "--fault", "extra_work:stage=3,mode=layers,count=4")
+        self.synth("balanced", *pipeline, "--layers", 6)
+        report = self.analyse(self.directory / "job", "out")
+        told = next(one for one in report["what_if"] if one["subject"] == "stage_balanced")
+        truth = 1 - self.elapsed("balanced") / self.elapsed("job")
+        self.assertGreater(truth, 0.15)
+        self.assertAlmostEqual(told["saved_share"], truth, delta=3 * POINT)
+        self.assertEqual(told["trace_ranks"], [6, 7])
+
+    def test_kernels_that_take_longer_now_here_now_there_are_balanced(self):
+        # In each of 12 steps another of four ranks computes for 1.6 times as long: 1.15 times on average.
+        slow = [option for step in range(12) for option in
+                ("--fault", f"slow_gpu:rank={(3 * step + step // 4) % 4},factor=1.6,first_step={step},last_step={step}")]
+        shape = ["--nodes", 1, "--gpus-per-node", 4, "--layers", 3, "--steps", 12]
+        self.synth("job", *shape, *slow)
+        self.synth("balanced", *shape, "--compute-scale", 1.15)
+        report = self.analyse(self.directory / "job", "out")
+        truth = 1 - self.elapsed("balanced") / self.elapsed("job")
+        self.assertGreater(truth, 0.2)
+        self.assertAlmostEqual(report["verdict"]["saved_share"], truth, delta=POINT)
+        self.assertEqual(report["verdict"]["finding"], "rotating-delay")
+        self.assertIn("balanced about", report["verdict"]["text"])
+
+    def test_one_with_twice_the_work_in_a_grid_is_priced(self):
+        truth = self.twin_saves("job", "--nodes", 2, "--gpus-per-node", 8, "--pp", 4, "--steps", 12, "--layers", 2, "--fault",
+                                "extra_work:rank=6,factor=2,mode=more")
+        report = self.analyse(self.directory / "job", "out")
+        self.assertAlmostEqual(self.of_rank(report, 6, "trace_rank")["saved_share"], truth, delta=0.1 * truth)
 
     def test_of_two_faults_a_twin_may_lack_one(self):
         faults = ["slow_gpu:rank=1,factor=1.25", "late_host:rank=3,pause=2ms,first_step=4,last_step=9"]
@@ -63,7 +126,7 @@ class WhatIf(EndToEndTest):
     def test_nobody_is_mended_in_a_clean_job(self):
         job = self.synth("clean", "--nodes", 1, "--gpus-per-node", 4, "--layers", 2, "--steps", 12)
         report = self.analyse(job, "out")
-        self.assertEqual([what_if["subject"] for what_if in report["what_if"]], ["no_launch_gaps", "communication_hidden"])
+        self.assertEqual([what_if["subject"] for what_if in report["what_if"]], ["work_balanced", "no_launch_gaps", "communication_hidden"])
         self.assertEqual(report["step_time"]["source"], "nvtx")
         self.assertLess(report["step_time"]["replay_error"], 0.02)
 
@@ -106,6 +169,13 @@ class WhatIf(EndToEndTest):
         self.assertGreaterEqual(slowdown["measured_ns"], slowdown["without_launch_gaps_ns"])
         self.assertLess(abs(slowdown["slowdown"] - 1), 0.05)  # all alike
         self.assertEqual({one["kind"] for one in slowdown["by"]}, {"operation", "trace_rank"})
+        for one in slowdown["by"]:
+            self.assertGreaterEqual(one["slowdown"], 1)
+        for one in report["what_if"]:
+            self.assertGreaterEqual(one["step_ns_before"], one["step_ns_after"])
+            self.assertTrue(0 <= one["saved_share"] <= 1)
+            if one["low_share"] is not None:
+                self.assertTrue(0 <= one["low_share"] <= one["saved_share"] <= one["high_share"] <= 1)
 
     def test_the_worst_rank_explains_the_slowdown(self):
         job = self.synth("job", "--nodes", 1, "--gpus-per-node", 4, "--layers", 2, "--steps", 8, "--fault",

@@ -91,7 +91,7 @@ def measured(path, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--files", type=int, default=100)
+    parser.add_argument("--export", f"files={type=int}", default=100)
     parser.add_argument("--first", type=int, default=1, help="first seed")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no more after so long")
     parser.add_argument("--markdown", type=pathlib.Path, help="write the table into this page")

@@ -243,7 +243,7 @@ struct DelaySummary {
   Nanoseconds attributed_ns = 0;  ///< RankSummary::caused_wait_ns of all
   Nanoseconds unattributed_ns =
       0;                         ///< structure (a pipeline's bubble), slow transfers, or below the clock's resolution
-  double cost_share = 0;         ///< attributed / window time of all trace ranks
+  double cost_share = 0;         ///< attributed / window time of all trace ranks: what is waited, no saving
   double gpu_hours_per_day = 0;  ///< what that share is of a day of the job's GPUs
   bool rotating = false;         ///< the delays cost much, but now one trace rank has them, now another
   std::int64_t steps = 0;        ///< iterations of the job; 0: none found
@@ -253,8 +253,8 @@ struct DelaySummary {
 
 /// The job once more with something as it usually is (analysis/replay).
 struct WhatIf {
-  /// "trace_rank", "place", "link", "all", "stage_balanced", "no_launch_gaps", "communication_hidden" or
-  /// "best_group"
+  /// "trace_rank", "place", "link", "all", "stage_balanced", "work_balanced", "no_launch_gaps",
+  /// "communication_hidden" or "best_group"
   std::string subject;
   std::vector<std::int32_t> trace_ranks;        ///< whose work or links are as usual, ascending; empty: of all
   std::vector<std::int32_t> after;              ///< whose work is as usual before, already; mostly of nobody

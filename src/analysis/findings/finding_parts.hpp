@@ -53,8 +53,18 @@ std::string short_kernel_name(std::string_view name);
 const WhatIf* what_if_mended(const JobReport& report, std::string_view finding,
                              const std::vector<std::int32_t>& trace_ranks);
 
+/// The replay of the job with the kernels of trace ranks that do alike shared out evenly; null where that saves no
+/// more than it does by chance.
+const WhatIf* what_if_balanced(const JobReport& report);
+
+/// Less than one decimal of percent tells.
+bool saves_nothing(const WhatIf& what_if);
+
 /// The replay of the job without any transfer, waiting apart; null where there is none.
 const WhatIf* what_if_hidden(const JobReport& report);
+
+/// Ends the finding's title by what this replay saves, which makes it as severe.
+void tell_saving(const WhatIf& mended, Finding& finding);
 
 /// Ends the finding's title by what mending saves, which makes it as severe, where a replay tells:
 /// "...; a step takes 33.9 ms; mended about 26.5 (22.0%, 20.1 to 23.9)". True where one does.

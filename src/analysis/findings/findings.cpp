@@ -83,7 +83,9 @@ void add_exposed_communication(const JobReport& report, const JobTotals& totals,
     finding.severity = severity_of(hidden != nullptr ? hidden->saved_share : part);
     finding.title = fmt::format("{:.1f}% of GPU time is transfers that no compute hides", 100 * part);
     if (hidden != nullptr)
-      finding.title += fmt::format("; hidden altogether they save {:.1f}% of a step", 100 * hidden->saved_share);
+      finding.title += saves_nothing(*hidden)
+                           ? "; hidden altogether they save nothing"
+                           : fmt::format("; hidden altogether they save {:.1f}% of a step", 100 * hidden->saved_share);
     if (totals.wait > 0)
       finding.evidence.push_back(fmt::format("besides, {} of waiting for late members", gpu_time(totals.wait)));
     finding.recommendation =

@@ -210,7 +210,7 @@ Finding straggler_finding(const JobReport& report, const Straggler& straggler, c
   tell_size(report, share(straggler.delay_cost_ns, time.all_windows_ns), finding);
   finding.evidence = straggler.evidence;
   finding.evidence.push_back(
-      fmt::format("its delays cost {}, {:.1f}% of all GPU time; at this rate {:.1f} GPU-hours per day",
+      fmt::format("the others wait {} for it, {:.1f}% of all GPU time; mending it saves {:.1f} GPU-hours per day",
                   gpu_time(straggler.delay_cost_ns), 100 * share(straggler.delay_cost_ns, time.all_windows_ns),
                   straggler.gpu_hours_per_day));
   if (const std::string where = whereabouts(report, straggler); !where.empty()) finding.evidence.push_back(where);
@@ -323,7 +323,10 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
   finding.id = "rotating-delay";
   finding.severity = severity_of(cost, lost_time);
   const std::string longer = describe_late_without_cost(report);
-  finding.title = fmt::format("delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; {}",
+  const WhatIf* const balanced = what_if_balanced(report);
+  finding.title = fmt::format("{} cost {}, {:.1f}% of all GPU time; {}",
+                              balanced != nullptr ? "kernels that take longer now on one trace rank, now on another"
+                                                  : "delays that wander from trace rank to trace rank",
                               gpu_time(unnamed_ns), 100 * cost,
                               !longer.empty() ? longer
                                               : fmt::format("nobody {}is late as a rule",
@@ -336,12 +339,18 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
       fmt::format("{} trace ranks take part; the largest share is {:.1f}% (trace rank {}); in most steps one of them "
                   "delays all others (column caused_wait_ns of table steps)",
                   ranks, 100 * share(worst->caused_wait_ns, unnamed_ns), worst->trace_rank));
+  if (balanced != nullptr) tell_saving(*balanced, finding);
   finding.recommendation =
-      "look for what hits every host now and then: garbage collection (gc.disable() and gc.collect() at the same step "
-      "on "
-      "all ranks), data loader workers that run dry, launching threads without a core of their own (srun "
-      "--cpu-bind=cores), daemons and interrupts on the hosts; one rank's pause costs everybody, so pauses at the same "
-      "step are cheaper";
+      balanced != nullptr
+          ? "share the work of each step out evenly: deal samples out by tokens and not by count, sort or pack "
+            "sequences by length, cut the longest; kernels of larger grids have more to do (table kernels_by_launch)"
+          : "look for what hits every host now and then: garbage collection (gc.disable() and gc.collect() at the same "
+            "step "
+            "on "
+            "all ranks), data loader workers that run dry, launching threads without a core of their own (srun "
+            "--cpu-bind=cores), daemons and interrupts on the hosts; one rank's pause costs everybody, so pauses at "
+            "the same "
+            "step are cheaper";
   finding.cost_ns = unnamed_ns;
   findings.push_back(std::move(finding));
 }

@@ -41,9 +41,13 @@ void for_each_place(std::vector<Value>& values, std::uint64_t (Value::*place)() 
   }
 }
 
-/// Sets the excess over the median of each place where enough are compared; the others stay in `values`.
+Nanoseconds mean_of(const std::vector<Nanoseconds>& times) {
+  return std::accumulate(times.begin(), times.end(), Nanoseconds{0}) / std::ssize(times);
+}
+
+/// Sets the excess over the median, or mean, of each place where enough are compared; the others stay in `values`.
 void compare_by(std::uint64_t (PlacedValue::*place)() const, std::size_t enough, std::vector<PlacedValue>& values,
-                std::vector<Nanoseconds>& excess_ns) {
+                std::vector<Nanoseconds>& excess_ns, bool over_mean = false) {
   std::vector<PlacedValue> left;
   std::vector<Nanoseconds> times;
   for_each_place(values, place, [&](std::size_t first, std::size_t end) {
@@ -54,7 +58,7 @@ void compare_by(std::uint64_t (PlacedValue::*place)() const, std::size_t enough,
     }
     times.clear();
     for (std::size_t i = first; i < end; ++i) times.push_back(values[i].value_ns);
-    const Nanoseconds usual_ns = lower_median(times);
+    const Nanoseconds usual_ns = over_mean ? mean_of(times) : lower_median(times);
     for (std::size_t i = first; i < end; ++i)
       excess_ns[values[i].arrival] = values[i].value_ns + values[i].surplus_ns - usual_ns;
   });
@@ -130,6 +134,13 @@ std::vector<Nanoseconds> excess_over_next_step(std::vector<PlacedValue> values, 
   return excess_ns;
 }
 
+/// By arrival of all: beyond the mean of peers at the same place of the program.
+std::vector<Nanoseconds> excess_over_mean(std::vector<PlacedValue> values, std::size_t arrivals) {
+  std::vector<Nanoseconds> excess_ns(arrivals, 0);
+  compare_by(&PlacedValue::place, enough_peers, values, excess_ns, true);
+  return excess_ns;
+}
+
 /// What an amount comes to in parts of so many nanoseconds each: as large a share of each. Exact.
 void share_evenly(Nanoseconds amount_ns, std::span<const std::pair<Nanoseconds*, Nanoseconds>> parts) {
   Nanoseconds all_ns = 0;
@@ -167,17 +178,23 @@ class ArrivalComparison {
   }
 
   /// Beyond peers, where transfers over slow links count; or over the next step, where all transfers do.
-  std::vector<PieceExcess> excess(bool over_next_step, const RunAll& run_all) const {
-    const auto compare = over_next_step ? &excess_over_next_step : &excess_of;
+  std::vector<PieceExcess> excess(Usual usual, const RunAll& run_all) const {
+    const bool over_next_step = usual == Usual::next_step;
+    const auto compare = over_next_step         ? &excess_over_next_step
+                         : usual == Usual::mean ? &excess_over_mean
+                                                : &excess_of;
     std::vector<Nanoseconds> gpu_ns, copy_ns, host_ns, transfer_ns;
     std::vector<HostExcess> host_parts_ns(graph_.pieces());
+    const auto compare_others = [&](const std::vector<Nanoseconds>& values_ns) {
+      if (usual == Usual::mean) return std::vector<Nanoseconds>(first_arrival_.back(), 0);
+      return compare(placed(values_ns), first_arrival_.back());
+    };
     run_all({[&] {
-               if (!over_next_step) host_parts_ns = excess_of_host_parts();
+               if (usual == Usual::median) host_parts_ns = excess_of_host_parts();
              },
-             [&] { gpu_ns = compare(placed(gpu_ns_, true), first_arrival_.back()); },
-             [&] { copy_ns = compare(placed(copy_ns_), first_arrival_.back()); },
-             [&] { host_ns = compare(placed(host_ns_), first_arrival_.back()); },
-             [&] { transfer_ns = compare(placed(transfer_ns_), first_arrival_.back()); }});
+             [&] { gpu_ns = compare(placed(gpu_ns_, usual != Usual::mean), first_arrival_.back()); },
+             [&] { copy_ns = compare_others(copy_ns_); }, [&] { host_ns = compare_others(host_ns_); },
+             [&] { transfer_ns = compare_others(transfer_ns_); }});
     std::vector<PieceExcess> excess(graph_.pieces());
     Parts gpu_parts, copy_parts, host_parts, late_parts;
     for (std::size_t p = 0; p < graph_.pieces(); ++p) {
@@ -309,12 +326,8 @@ std::vector<PieceExcess> added_up(const JobGraph& graph, std::vector<PieceExcess
 
 }  // namespace
 
-std::vector<PieceExcess> find_excess(const JobGraph& graph, const RunAll& run_all) {
-  return added_up(graph, ArrivalComparison(graph).excess(false, run_all));
-}
-
-std::vector<PieceExcess> find_excess_over_next_step(const JobGraph& graph, const RunAll& run_all) {
-  return added_up(graph, ArrivalComparison(graph).excess(true, run_all));
+std::vector<PieceExcess> find_excess(const JobGraph& graph, Usual usual, const RunAll& run_all) {
+  return added_up(graph, ArrivalComparison(graph).excess(usual, run_all));
 }
 
 }  // namespace nsys_explain::analysis

@@ -5,8 +5,7 @@
 #include "analysis/replay/job_graph.hpp"
 #include "analysis/replay/run_all.hpp"
 
-/// What work takes beyond what is usual: beyond peers at the same place of the program, or where there are none, beyond
-/// the same place in other steps.
+/// What work takes beyond what is usual.
 namespace nsys_explain::analysis {
 
 /// Of a piece; may be negative.
@@ -16,10 +15,14 @@ struct PieceExcess {
   Nanoseconds host_ns = 0;   ///< with that of all pieces since the host's latest wait
 };
 
-/// By piece.
-std::vector<PieceExcess> find_excess(const JobGraph& graph, const RunAll& run_all = one_after_another);
+/// What work is compared with.
+enum class Usual : std::uint8_t {
+  median,     ///< of peers at the same place of the program, or where there are none, of the same place in other steps
+  mean,       ///< kernels: of peers at the same place of the program, shared out evenly; 0 where there are none
+  next_step,  ///< the same place in the next step of the trace rank, transfers included; 0 where there is none
+};
 
-/// By piece: beyond the same place in the next step of the trace rank, transfers included; 0 where there is none.
-std::vector<PieceExcess> find_excess_over_next_step(const JobGraph& graph, const RunAll& run_all = one_after_another);
+/// By piece.
+std::vector<PieceExcess> find_excess(const JobGraph& graph, Usual usual, const RunAll& run_all = one_after_another);
 
 }  // namespace nsys_explain::analysis

@@ -10,8 +10,7 @@ using Member = JobGraph::Member;
 
 struct Replay::Shifts {
   const Scenario& scenario;
-  std::span<const PieceExcess> excess;  ///< by piece: what is mended
-  bool mends_every_transfer = false;
+  std::span<const PieceExcess> excess;        ///< by piece: what is mended
   std::vector<Nanoseconds> enter_ns, end_ns;  ///< by piece
   std::vector<Nanoseconds> longer_ns;         ///< by piece, for contention; empty: nowhere
   std::vector<Nanoseconds> instance_ns;       ///< once all members have entered; no_time: not yet
@@ -20,7 +19,7 @@ struct Replay::Shifts {
 };
 
 Replay::Replay(const JobGraph& graph, std::size_t steps, const RunAll& run_all)
-    : graph_(graph), steps_(steps), excess_(find_excess(graph, run_all)), contended_(graph) {
+    : graph_(graph), steps_(steps), excess_(find_excess(graph, Usual::median, run_all)), contended_(graph) {
   run_all({[&] { order_ = graph_.events_by_time(); }, [&] { transfers_ = find_transfer_excess(graph_); }});
 }
 
@@ -33,10 +32,10 @@ std::vector<ReplayedTime> Replay::run(std::span<const Scenario> scenarios, const
 }
 
 Replay::Shifts Replay::shifts_of(const Scenario& scenario) const {
-  Shifts shifts{scenario, excess_, false, {}, {}, {}, {}, {}, {}};
+  Shifts shifts{scenario, excess_, {}, {}, {}, {}, {}, {}};
   shifts.enter_ns.assign(graph_.pieces(), 0);
   shifts.end_ns.assign(graph_.pieces(), 0);
-  shifts.mended.assign(graph_.ranks.size(), false);
+  shifts.mended.assign(graph_.ranks.size(), scenario.usual != Usual::median);
   for (const std::size_t rank : scenario.ranks) shifts.mended[rank] = true;
   std::vector<bool> has_mended_link = shifts.mended;
   for (const std::size_t rank : scenario.links) has_mended_link[rank] = true;
@@ -122,8 +121,7 @@ Nanoseconds Replay::shorter_transfer(std::size_t p, const Shifts& shifts) const 
     case TransferTime::measured:
       break;
   }
-  if (!shifts.mended_transfers[instance] && !shifts.mends_every_transfer) return 0;
-  return shifts.excess[p].gpu_ns;
+  return shifts.mended_transfers[instance] ? shifts.excess[p].gpu_ns : 0;
 }
 
 Nanoseconds Replay::shift_of_enters(std::uint32_t instance, Nanoseconds exit_ns, const Shifts& shifts) const {
@@ -159,20 +157,8 @@ void Replay::leave(std::size_t p, Shifts& shifts) const {
 
 ReplayedTime Replay::run(const Scenario& scenario) const {
   Shifts shifts = shifts_of(scenario);
-  return run_passes(shifts);
-}
-
-ReplayedTime Replay::predict_next_steps(const RunAll& run_all) const {
-  const std::vector<PieceExcess> over_next_step = find_excess_over_next_step(graph_, run_all);
-  const Scenario scenario;
-  Shifts shifts = shifts_of(scenario);
-  shifts.excess = over_next_step;
-  shifts.mended.assign(graph_.ranks.size(), true);
-  shifts.mends_every_transfer = true;
-  return run_passes(shifts);
-}
-
-ReplayedTime Replay::run_passes(Shifts& shifts) const {
+  std::vector<PieceExcess> excess;
+  if (scenario.usual != Usual::median) shifts.excess = excess = find_excess(graph_, scenario.usual);
   constexpr int passes = 3;  // each changes by a part of what the one before did: time is lost for a part of it
   ReplayedTime replayed = run_once(shifts);
   for (int pass = 1; pass < passes && contended_.is_any(); ++pass) {

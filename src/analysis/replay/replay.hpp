@@ -33,6 +33,7 @@ struct Scenario {
   std::vector<std::size_t> links{};   ///< of these the slow transfers only
   std::vector<double> gpu_factors{};  ///< by trace rank: by what its kernels take longer; empty: by 1
   TransferTime transfers = TransferTime::measured;
+  Usual usual = Usual::median;  ///< else the work of all trace ranks is so
   bool has_launch_gaps = true;  ///< else no GPU waits for its host, or between two kernels
 };
 
@@ -53,7 +54,7 @@ class Replay {
   ReplayedTime measured() const { return run({}); }
   /// Every step with the work of the next one: with what waits for what in a step, and how long its lags are, the
   /// length of another is predicted. It is in this step's place.
-  ReplayedTime predict_next_steps(const RunAll& run_all = one_after_another) const;
+  ReplayedTime predict_next_steps() const { return run({.usual = Usual::next_step}); }
   /// Some kind of transfer is there in several communicators.
   bool has_groups_alike() const { return transfers_.has_groups_alike; }
   const std::vector<PieceExcess>& excess() const { return excess_; }  ///< by piece
@@ -62,7 +63,6 @@ class Replay {
   struct Shifts;  ///< how much later everything is
 
   Shifts shifts_of(const Scenario& scenario) const;
-  ReplayedTime run_passes(Shifts& shifts) const;
   ReplayedTime run_once(Shifts& shifts) const;
   void start(std::size_t p, Shifts& shifts) const;
   void leave(std::size_t p, Shifts& shifts) const;

@@ -24,7 +24,7 @@ struct LaunchSegment {
 
 /// Calls `use(communication kernel, what was launched before it)` for every communication kernel of the device in the
 /// order in which kernels were launched, which is the same on every rank that runs the same program, while the order in
-/// which they run depends on who waits for whom. Keeps only numbers of kernels that did not run in that order.
+/// which they run depends on who waits for whom.
 void for_each_launch_segment(const RankEvents& events,
                              const std::function<void(const Kernel&, const LaunchSegment&)>& use);
 

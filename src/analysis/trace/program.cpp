@@ -12,16 +12,38 @@
 namespace nsys_explain::analysis {
 namespace {
 
+constexpr Nanoseconds at_the_end_ns = std::numeric_limits<Nanoseconds>::max();
+
+bool has_graph_nodes(const DeviceTrace& device) {
+  return std::any_of(device.kernel_kinds.begin(), device.kernel_kinds.end(),
+                     [](const KernelKind& kind) { return kind.graph_node_id != 0; });
+}
+
 /// Whether the host may wait for the GPU in such a call.
 bool may_wait_for_gpu(WorkPart part) {
   return part == WorkPart::synchronising || part == WorkPart::blocking_copy || part == WorkPart::allocation;
 }
 
+/// Without any call ids still tell who was launched first, and that was before anything that was launched later began.
+void order_by_correlation(Program& program, const DeviceTrace& device) {
+  for (LaunchedActivity& launched : program.activities) launched.place = launched.in(device).correlation_id;
+  std::sort(program.activities.begin(), program.activities.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.place, a.launch_ns) < std::tie(b.place, b.launch_ns);
+  });
+  Nanoseconds earliest_ns = at_the_end_ns;
+  for (auto launched = program.activities.rbegin(); launched != program.activities.rend(); ++launched)
+    launched->launch_ns = earliest_ns = std::min(earliest_ns, launched->launch_ns);
+}
+
 /// Adds the activities; returns the threads that launched them.
 std::set<std::uint32_t> add_activities(const RankEvents& events, Program& program) {
   const DeviceTrace& device = events.device;
+  const bool has_graphs = has_graph_nodes(device);
   program.activities.reserve(device.kernels.size() + device.memory_operations.size() + device.graph_launches.size());
   std::set<std::uint32_t> threads;
+  // By stream: node and call of the latest kernel in a graph, which copies follow.
+  std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> latest_nodes;
+  bool nodes_ascend = true;                // on every stream: else they are not numbered as the program made them
   Nanoseconds latest_launch_ns = no_time;  // of what has started
   for_each_gpu_activity(device, [&](const GpuActivity& activity) {
     LaunchedActivity launched;
@@ -34,14 +56,28 @@ std::set<std::uint32_t> add_activities(const RankEvents& events, Program& progra
       threads.insert(call.thread_id);
       latest_launch_ns = std::max(latest_launch_ns, launched.launch_ns);
     }
+    if (has_graphs) {
+      auto& [node, call] = latest_nodes[activity.stream_id];
+      if (activity.kind == ActivityKind::kernel) {
+        const auto here = static_cast<std::uint32_t>(device.kind_of(device.kernels[activity.index]).graph_node_id);
+        nodes_ascend = nodes_ascend && (call != launched.call || here >= node);
+        node = here;
+        call = launched.call;
+      }
+      launched.place = node;
+    }
     program.activities.push_back(launched);
   });
-  sort_nearly_sorted(program.activities,
-                     [](const LaunchedActivity& a, const LaunchedActivity& b) { return a.launch_ns < b.launch_ns; });
+  if (threads.empty()) {
+    order_by_correlation(program, device);
+  } else if (!nodes_ascend) {
+    for (LaunchedActivity& launched : program.activities) launched.place = 0;
+  }
+  sort_nearly_sorted(program.activities, [](const LaunchedActivity& a, const LaunchedActivity& b) {
+    return std::tie(a.launch_ns, a.place) < std::tie(b.launch_ns, b.place);
+  });
   return threads;
 }
-
-constexpr Nanoseconds at_the_end_ns = std::numeric_limits<Nanoseconds>::max();
 
 /// Which record an event stands for at some call: by its eventSyncId, else the latest record of the event before it.
 class EventRecords {
@@ -141,11 +177,6 @@ class RecordedWaits {
   std::int64_t stream_waits_ = 0, resolved_ = 0;
   std::unordered_map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> of_call_;
 };
-
-bool has_graph_nodes(const DeviceTrace& device) {
-  return std::any_of(device.kernel_kinds.begin(), device.kernel_kinds.end(),
-                     [](const KernelKind& kind) { return kind.graph_node_id != 0; });
-}
 
 }  // namespace
 

@@ -16,7 +16,8 @@ namespace nsys_explain::analysis {
 struct LaunchedActivity {
   Nanoseconds launch_ns = 0;
   std::uint32_t call = LaunchIndex::no_call;
-  std::uint32_t what = 0;  ///< index of the activity times 4 plus ActivityKind
+  std::uint32_t what = 0;   ///< index of the activity times 4 plus ActivityKind
+  std::uint32_t place = 0;  ///< among those launched at once: the graph's node; without calls the correlation id
 
   GpuActivity in(const DeviceTrace& device) const {
     return activity_at(device, static_cast<ActivityKind>(what % 4), what / 4);
@@ -51,7 +52,7 @@ class StreamNumbers {
 };
 
 struct Program {
-  std::pmr::vector<LaunchedActivity> activities;  ///< several of one launch as they started
+  std::pmr::vector<LaunchedActivity> activities;  ///< several of one launch by place, then as they started
   std::vector<HostEvent> events;                  ///< by time; records that nothing waits for are left out
   /// Which stream waits for which is recorded: the waits of streams name records, and no graph was traced by node,
   /// whose inner edges are in no record.

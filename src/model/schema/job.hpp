@@ -58,14 +58,13 @@ inline constexpr struct Steps : Declaration {
 } steps{{"steps", "One row per step of the job and trace rank, by step, then trace rank"}};
 
 inline constexpr struct Slowdown : Declaration {
-  Text kind{*this, "kind", "",
-            "all (S), launch (with against without launch gaps), operation (S_t) or trace_rank (S_w)"};
+  Text kind{*this, "kind", "", "all (S), launch (without launch gaps), operation (S_t) or trace_rank (S_w)"};
   Text name{*this, "name", "", "compute, transfer, or the trace rank's number"};
-  Real slowdown{*this, "slowdown", "", "elapsed time against the ideal job's, but for launch"};
+  Real slowdown{*this, "slowdown", "", "elapsed time over that with this as is usual"};
 } slowdown{
     {"slowdown",
-     "How much longer the job takes without launch gaps than if all work were as is usual besides; by kind: with "
-     "that as measured and all else ideal (Lin et al. 2025)"}};
+     "How much longer the job takes than if something were as is usual, by replay (after Lin et al. 2025): mending it "
+     "saves 1 - 1 / slowdown"}};
 
 inline constexpr struct CriticalPath : Declaration {
   Integer step{*this, "step", "", "as in steps; -1: behind the last, or no steps are known"};

@@ -61,8 +61,7 @@ JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySet
   graph_.emplace(gathered_.graph(setting.job.numbers.size()));
   replay_.emplace(*graph_, setting.steps.start_ns.size(), run_all_);
   measured_ = replay_->measured();
-  error_ = analysis::measure_error(steps_of(measured_).lengths_ns,
-                                   steps_of(replay_->predict_next_steps(run_all_)).lengths_ns);
+  error_ = analysis::measure_error(steps_of(measured_).lengths_ns, steps_of(replay_->predict_next_steps()).lengths_ns);
 }
 
 analysis::StepLengths JobReplay::steps_of(const analysis::ReplayedTime& replayed) const {

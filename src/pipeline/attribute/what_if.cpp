@@ -29,7 +29,7 @@ void set_saving(const JobReplay& job, const analysis::ReplayedTime& unmended, co
   const auto steps = static_cast<std::int64_t>(job.steps_of(unmended).lengths_ns.size());
   if (steps == 0) return;
   what_if.step_ns_before = job.elapsed_ns(unmended) / steps;
-  what_if.step_ns_after = job.elapsed_ns(replayed) / steps;
+  what_if.step_ns_after = std::min(what_if.step_ns_before, job.elapsed_ns(replayed) / steps);
 }
 
 /// What to replay, and of whom it tells.
@@ -99,6 +99,8 @@ std::vector<PlannedScenario> scenarios_of_all(const analysis::JobGraph& graph, c
   std::vector<PlannedScenario> scenarios;
   if (std::optional<PlannedScenario> balanced = balance_stages(graph, setting))
     scenarios.push_back(*std::move(balanced));
+  scenarios.push_back(planned("work_balanced", {}, ""));
+  scenarios.back().scenario.usual = analysis::Usual::mean;
   scenarios.push_back(planned("no_launch_gaps", {}, ""));
   scenarios.back().scenario.has_launch_gaps = false;
   scenarios.push_back(planned("communication_hidden", {}, "exposed-communication"));
@@ -108,6 +110,17 @@ std::vector<PlannedScenario> scenarios_of_all(const analysis::JobGraph& graph, c
     scenarios.back().scenario.transfers = analysis::TransferTime::best_group;
   }
   return scenarios;
+}
+
+/// What somebody late costs is what the replay saves without it.
+void price(const std::vector<WhatIf>& what_if, std::size_t ranks, Straggler& late) {
+  const auto mended = std::find_if(what_if.begin(), what_if.end(), [&](const WhatIf& one) {
+    return (one.subject == "trace_rank" || one.subject == "place") && one.trace_ranks == late.trace_ranks &&
+           one.after == late.behind;
+  });
+  if (mended == what_if.end()) return;
+  late.cost_share = mended->saved_share;
+  late.gpu_hours_per_day = late.cost_share * static_cast<double>(24 * ranks);
 }
 
 void measure_step_time(const JobReplay& job, StepTime& time) {
@@ -183,6 +196,8 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
     set_saving(job, unmended, replayed[i], what_if);
     report.what_if.push_back(std::move(what_if));
   }
+  for (Straggler* late : everybody_late(report.stragglers, report.suspects))
+    price(report.what_if, job.graph().ranks.size(), *late);
   report.slowdown = measure_slowdown(job, setting);
   measure_step_time(job, report.step_time);
 }

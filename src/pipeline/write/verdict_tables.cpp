@@ -29,7 +29,8 @@ Table what_if_table(const JobReport& report) {
                   "Elapsed time that mending somebody saves, by replaying the job with their work as usual",
                   {{"subject", ColumnKind::text, "",
                     "trace_rank, place or link (as is usual), all (of the stragglers), stage_balanced (all stages "
-                    "compute as long), no_launch_gaps, communication_hidden (transfers take no time) or "
+                    "compute as long), work_balanced (of trace ranks that do alike kernels take their mean in each "
+                    "step), no_launch_gaps, communication_hidden (transfers take no time) or "
                     "best_group (transfers as of the best communicator of their kind)"},
                    {"trace_ranks", ColumnKind::text, "",
                     "whose work is as usual, or the longest stage, separated by spaces; empty: all"},

@@ -98,6 +98,43 @@ TEST(FindingCosts, WhatASuspectIsPartOfIsNotTakenOffTwice) {
   EXPECT_THAT(costs(report), Contains(std::pair("exposed-communication", 130)));  // 180 - 50
 }
 
+TEST(Findings, WhereKernelsDifferNowHereNowThereBalancingThemIsPriced) {
+  JobReport report = two_ranks();
+  report.delay.rotating = true;
+  report.delay.attributed_ns = 50 * ms;
+  for (RankSummary& rank : report.ranks) rank.caused_wait_ns = 25 * ms;
+  WhatIf balanced;
+  balanced.subject = "work_balanced";
+  balanced.saved_share = 0.4;
+  balanced.step_ns_before = 10 * ms;
+  balanced.step_ns_after = 6 * ms;
+  report.what_if = {balanced};
+  const auto rotating = [&] {
+    const std::vector<Finding> findings = find_problems(report);
+    return *std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.id == "rotating-delay"; });
+  };
+  EXPECT_NE(rotating().title.find("a step takes 10.0 ms; balanced about 6.00 (40.0%)"), std::string::npos)
+      << rotating().title;
+  EXPECT_EQ(rotating().mended->saved_share, 0.4);
+  report.what_if[0].saved_share = 0.02;  // as by chance, or pauses of hosts: there is nothing to share out
+  EXPECT_FALSE(rotating().mended);
+  EXPECT_EQ(rotating().title.find("balanced"), std::string::npos);
+}
+
+TEST(Findings, WhatHasNoEffectSavesNothing) {
+  JobReport report = two_ranks();
+  report.stragglers = {late(1, 300 * ms)};
+  WhatIf mended;
+  mended.subject = "trace_rank";
+  mended.trace_ranks = {1};
+  mended.finding = "straggler";
+  mended.saved_share = 0.0004;
+  mended.step_ns_before = mended.step_ns_after = 10 * ms;
+  report.what_if = {mended};
+  const std::string title = find_problems(report).front().title;
+  EXPECT_TRUE(title.ends_with("; mending it saves nothing")) << title;
+}
+
 TEST(FindingCosts, WhatTheTracesDoNotTellComesLastOfItsSeverity) {
   JobReport report = two_ranks();
   for (RankSummary& rank : report.ranks) {

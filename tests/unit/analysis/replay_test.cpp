@@ -69,6 +69,52 @@ TEST(ActivityGraph, SlackIsHowMuchLaterWhatIsWaitedForCouldHaveBeen) {
   EXPECT_EQ(adam.arrival, 1);  // behind the last
 }
 
+/// A rank whose gradients are reduced beside its backward pass, and which waits for others: gemm 1, reduce 2 from 100
+/// us on, gemm 3, reduce 4, which is ready at 200 us and enters at 500, when reduce 2 leaves; gemm 5.
+struct WaitingRank {
+  explicit WaitingRank(bool in_graph) {
+    const auto kernel = [&](const char* name, std::uint32_t id, Nanoseconds start_ns, Nanoseconds end_ns,
+                            std::uint32_t stream) {
+      KernelKind& kind = rank.kernel(name, start_ns, end_ns, in_graph ? 9 : id, stream);
+      if (in_graph) kind.graph_node_id = (std::uint64_t{2} << 32U) + id;
+    };
+    if (in_graph) rank.call("cudaGraphLaunch", 0, 5 * us, 9);
+    kernel("gemm", 1, 10 * us, 100 * us, 7);
+    kernel("ncclAllReduce", 2, 100 * us, 500 * us, 20);
+    kernel("gemm", 3, 102 * us, 200 * us, 7);
+    kernel("gemm", 5, 202 * us, 300 * us, 7);
+    kernel("ncclAllReduce", 4, 500 * us, 600 * us, 20);
+    pieces =
+        fold_activity(rank.events(), std::vector{arrival_at(100 * us, 500 * us, 0), arrival_at(500 * us, 600 * us, 1)});
+  }
+  OneRank rank;
+  std::vector<ActivityPiece> pieces;
+};
+
+TEST(ActivityGraph, IdsTellWhatWasLaunchedBeforeWhatRanLater) {
+  for (const bool in_graph : {true, false}) {  // by node, and without any call
+    const WaitingRank waiting(in_graph);
+    ASSERT_EQ(waiting.pieces.size(), 5U);
+    const ActivityPiece& reduce = waiting.pieces[3];
+    EXPECT_EQ(reduce.start_ns, 500 * us);
+    EXPECT_EQ(reduce.waits[0].piece, 2);
+    EXPECT_EQ(waiting.pieces[2].end_ns, 200 * us) << "gemm 3, and not gemm 5";
+    EXPECT_EQ(reduce.waits[0].slack_ns, 300U * us);
+    EXPECT_EQ(waiting.pieces[4].arrival, 2) << "gemm 5 comes after both";
+  }
+}
+
+TEST(ActivityGraph, NodesThatRanInAnotherOrderOnOneStreamTellNothing) {
+  OneRank rank;
+  rank.call("cudaGraphLaunch", 0, 5 * us, 9);
+  for (const std::uint32_t node : {3U, 1U})
+    rank.kernel("gemm", (10 + 50 * (3 - node)) * us, (50 + 50 * (3 - node)) * us, 9).graph_node_id = node;
+  const std::vector<ActivityPiece> pieces = fold_activity(rank.events(), {});
+  ASSERT_EQ(pieces.size(), 2U);
+  EXPECT_EQ(pieces[0].start_ns, 10 * us);
+  EXPECT_EQ(pieces[1].waits[0].piece, 0);
+}
+
 TEST(ActivityGraph, AHostThatWaitsForTheGpuGoesOnFromThere) {
   RankFixture fixture;
   fixture.kernel("gemm", 10 * us, 20 * us, 300 * us);
@@ -277,6 +323,16 @@ TEST(Replay, AStepIsPredictedFromTheOneBefore) {
   EXPECT_EQ(replay.measured().step_ends_ns, (std::vector<Nanoseconds>{350 * us, 750 * us, 1100 * us}));
   // The first as the second took, the second as the third; the third has none after it.
   EXPECT_EQ(replay.predict_next_steps().step_ends_ns, (std::vector<Nanoseconds>{400 * us, 750 * us, 1100 * us}));
+}
+
+TEST(Replay, SharedOutEvenlyKernelsOfPeersTakeTheirMean) {
+  // Rank 0 computes 500 us and rank 1 600 us; both leave at 720 us, 100 us after the last enter.
+  const MadeRank early(520 * us, 720 * us), late(620 * us, 720 * us);
+  const JobGraph graph({early.rank(), late.rank()});
+  const Replay replay(graph, 1);
+  EXPECT_EQ(replay.measured().end_ns, 770 * us);
+  EXPECT_EQ(replay.run({.usual = Usual::mean}).end_ns, 720 * us);  // both compute 550 us
+  EXPECT_EQ(replay.run({{1}}).end_ns, 670 * us);                   // both 500
 }
 
 TEST(Replay, BehindAThirdOneMendingSavesNoMoreThanToThere) {

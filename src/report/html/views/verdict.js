@@ -100,7 +100,7 @@ function finding(one, place) {
     recommendation ? node("p", {}, node("strong", {}, "Next: "), recommendation) : null,
     node("ul", {}, lines.map((line) => node("li", {}, linked(line)))),
     node("p", {}, view ? node("a", {href: `#${view}`}, `Evidence: ${titleOf(view)}`) : null, " ", ofTime.has(view) ? inTimeline(one.trace_ranks, "Timeline") : null,
-      saved > 0 ? `. Mending it saves about ${percent(saved, 1)} of the elapsed time.` : null));
+      saved >= 0.0005 ? `. Mending it saves about ${percent(saved, 1)} of the elapsed time.` : null));
 }
 
 export function findings() {
