@@ -84,7 +84,11 @@ std::string advice_for_one(Cause cause, WorkPart part, const std::string& host_w
              "CLOCK,POWER,TEMPERATURE,PERFORMANCE; look for active throttle reasons and other processes); if it stays "
              "slow, run dcgmi diag -r 3, drain it and repeat the run";
     case Cause::extra_work:
-      return "balance the work: sequence lengths per rank (bucketing, packing), experts per rank, layers per stage";
+      return "find what it runs that its peers do not (the kernels and their NVTX range are in the evidence): an "
+             "evaluation, a checkpoint, logging on one rank; else balance the work: layers per stage, micro-batches";
+    case Cause::uneven_work:
+      return "balance the work, its GPU is as fast as the others: sequence lengths per rank (bucketing, packing, sorting "
+             "by length), padding, tokens per expert (capacity factor, load-balancing loss, experts per rank)";
     case Cause::launch_starved:
       return advice_for_host(part, host_was_in);
     case Cause::sync_stall:

@@ -132,29 +132,21 @@ bool differs(const WorkEvent& straggler, const WorkEvent& peer) {
          static_cast<double>(straggler.duration_ns) > telling_ratio * static_cast<double>(peer.duration_ns);
 }
 
-void add_kernel_pair(const WorkEvent* straggler, const WorkEvent* peer, Divergence& result) {
-  const bool aligned = straggler != nullptr && peer != nullptr && straggler->shape == peer->shape;
-  if (aligned) ++result.aligned;
-  if (straggler != nullptr) {
-    (aligned ? result.aligned_straggler_ns : result.unaligned_straggler_ns) += straggler->duration_ns;
-  }
-  if (peer != nullptr) (aligned ? result.aligned_peer_ns : result.unaligned_peer_ns) += peer->duration_ns;
-}
-
 void rank_differences(std::vector<WorkDifference>& differences) {
   std::sort(differences.begin(), differences.end(), [](const WorkDifference& a, const WorkDifference& b) {
     const Nanoseconds size_a = std::abs(a.difference_ns()), size_b = std::abs(b.difference_ns());
-    return size_a != size_b ? size_a > size_b : std::tie(a.kind, a.name, a.shape) < std::tie(b.kind, b.name, b.shape);
+    return size_a != size_b ? size_a > size_b : std::tie(a.kind, a.name, a.shape, a.range) <
+                                             std::tie(b.kind, b.name, b.shape, b.range);
   });
 }
 
-using DifferenceKey = std::tuple<WorkEventKind, std::string, std::string>;
+using DifferenceKey = std::tuple<WorkEventKind, std::string, std::string, std::string>;
 
 std::vector<WorkDifference> sum_by_name(std::span<const WorkEvent> straggler, std::span<const WorkEvent> peer) {
   std::map<DifferenceKey, WorkDifference> sums;
   const auto entry = [&](const WorkEvent& event) -> WorkDifference& {
-    WorkDifference& sum = sums[{event.kind, event.name, event.shape}];
-    std::tie(sum.kind, sum.name, sum.shape) = std::tie(event.kind, event.name, event.shape);
+    WorkDifference& sum = sums[{event.kind, event.name, event.shape, event.range}];
+    std::tie(sum.kind, sum.name, sum.shape, sum.range) = std::tie(event.kind, event.name, event.shape, event.range);
     return sum;
   };
   for (const WorkEvent& event : straggler) {
@@ -189,8 +181,7 @@ Divergence diverge(std::span<const WorkEvent> straggler, std::span<const WorkEve
     const WorkEvent* left = s == no_pair ? nullptr : &straggler_order[s];
     const WorkEvent* right = p == no_pair ? nullptr : &peer_order[p];
     if (left == nullptr && right == nullptr) continue;
-    if ((left != nullptr ? left : right)->kind == WorkEventKind::kernel) add_kernel_pair(left, right, result);
-    if (!result.first.empty()) continue;
+    if (!result.first.empty()) break;
     if (left == nullptr || right == nullptr) {
       // A short event on one side only is a detail, unless it is a kernel or a copy.
       const WorkEvent& lone = left != nullptr ? *left : *right;
@@ -209,8 +200,9 @@ void merge(Divergence& sum, const Divergence& other) {
   std::map<DifferenceKey, WorkDifference> all;
   for (const auto* part : {&std::as_const(sum.differences), &other.differences}) {
     for (const WorkDifference& difference : *part) {
-      WorkDifference& entry = all[{difference.kind, difference.name, difference.shape}];
-      std::tie(entry.kind, entry.name, entry.shape) = std::tie(difference.kind, difference.name, difference.shape);
+      WorkDifference& entry = all[{difference.kind, difference.name, difference.shape, difference.range}];
+      std::tie(entry.kind, entry.name, entry.shape, entry.range) =
+          std::tie(difference.kind, difference.name, difference.shape, difference.range);
       entry.straggler_count += difference.straggler_count;
       entry.peer_count += difference.peer_count;
       entry.straggler_ns += difference.straggler_ns;
@@ -220,11 +212,7 @@ void merge(Divergence& sum, const Divergence& other) {
   sum.differences.clear();
   for (auto& [key, difference] : all) sum.differences.push_back(std::move(difference));
   rank_differences(sum.differences);
-  sum.aligned += other.aligned;
-  sum.aligned_straggler_ns += other.aligned_straggler_ns;
-  sum.aligned_peer_ns += other.aligned_peer_ns;
-  sum.unaligned_straggler_ns += other.unaligned_straggler_ns;
-  sum.unaligned_peer_ns += other.unaligned_peer_ns;
+  sum.cases += other.cases;
   if (sum.first.empty()) sum.first = other.first;
 }
 

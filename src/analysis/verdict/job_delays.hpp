@@ -41,6 +41,8 @@ struct JobDelays {
   std::vector<StageBalance> stages;          ///< of a pipeline; empty where there is none
   std::vector<SpeedWander> wander;           ///< by rank; empty where no steps are known
   std::vector<Nanoseconds> kernel_ns;        ///< of a typical bin, by rank; likewise
+  std::vector<std::int64_t> kernels_ns;      ///< kernel time, by rank, then bin; likewise
+  std::vector<std::int64_t> usual_kernels_ns;  ///< of the same kernels, were each as long as is usual on its rank
   std::vector<double> slowness;              ///< kernel_slowness, by rank, then bin; likewise
   /// By rank, then bin: work beyond that of peers, and transfers over slow links; may be negative.
   std::vector<Nanoseconds> excess_work_ns;
