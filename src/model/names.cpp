@@ -175,7 +175,7 @@ std::string_view cause_meaning(Cause cause) {
     case Cause::extra_work:
       return "more work than its peers";
     case Cause::uneven_work:
-      return "uneven work: some kernels do more than on its peers";
+      return "some of its kernels do more than on its peers (uneven work)";
     case Cause::launch_starved:
       return "the GPU sat idle because the host launched late";
     case Cause::sync_stall:

@@ -26,7 +26,8 @@ enum class Purpose : std::uint64_t {
   inspector,
   speed,
   end_tail,
-  end_bias
+  end_bias,
+  sequence_length
 };
 
 /// Random numbers by key instead of by sequence: a draw depends only on the seed and on what it is for. Planting a

@@ -89,7 +89,8 @@ Cause cause_of_starvation(const StragglerCase& one) {
 Cause cause_of_part(WorkPart part, const StragglerCase& one, std::optional<Cause> compute) {
   switch (part) {
     case WorkPart::compute:
-      return compute.value_or(one.same_kernels ? Cause::slow_kernel : Cause::unknown);
+      if (one.same_kernels && compute.value_or(Cause::extra_work) == Cause::extra_work) return Cause::slow_kernel;
+      return compute.value_or(Cause::unknown);
     case WorkPart::copy:
       return Cause::extra_work;
     case WorkPart::profiling:
@@ -157,7 +158,8 @@ std::string case_line(const std::vector<const StragglerCase*>& speaking, std::si
   return fmt::format(
       "in {} of {} sampled collectives {} {:.3f} ms longer than on a median peer (most often trace rank {}); its work "
       "took {:.3f} ms longer in all (instances {} in straggler_cases)",
-      speaking.size(), all, range.empty() ? std::string(meaning(part)) : "the host was in " + range, ms(mean_more(speaking, part)), peer->first, ms(work / count), instance_list(speaking));
+      speaking.size(), all, range.empty() ? std::string(meaning(part)) : "the host was in " + range,
+      ms(mean_more(speaking, part)), peer->first, ms(work / count), instance_list(speaking));
 }
 
 std::string kernel_line(const std::vector<const StragglerCase*>& speaking) {

@@ -78,7 +78,8 @@ struct CaseVerdict {
   Nanoseconds part_ns = 0;            ///< of `part` alone
 };
 
-/// `compute`: why it computes longer, where that is known; else the same kernels are slow_kernel, others unknown.
+/// `compute`: why it computes longer, where that is known. Else, and where it runs more kernels elsewhere, the same
+/// kernels are slow_kernel; other kernels are unknown.
 CaseVerdict judge_case(const StragglerCase& one, std::optional<Cause> compute);
 
 /// Its cause; empty where nothing was compared.

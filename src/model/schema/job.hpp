@@ -130,6 +130,15 @@ inline constexpr struct RunParts : Declaration {
 } run_parts{{"run_parts",
              "What each trace rank recorded, from its first to its last GPU activity, and which part is analysed"}};
 
+inline constexpr struct FirstCollectives : Declaration {
+  Text communicator{*this, "communicator"};
+  Integer members{*this, "members"};
+  Integer transfer_ns{*this, "transfer_ns", "ns", "of its first collective that is analysed, from the last enter on"};
+  Integer longest_later_ns{*this, "longest_later_ns", "ns", "of its later ones"};
+  Integer later{*this, "later", "", "how many these are"};
+} first_collectives{{"first_collectives",
+                     "The first collective of each communicator against its later ones: connections are made in it"}};
+
 inline constexpr struct CollectivesInStep : Declaration {
   Text operation{*this, "operation", "", "what the members do"};
   Integer place{*this, "place", "", "the collective's number among those of its operation in a step, from 0"};
