@@ -44,6 +44,12 @@ class Activity(EndToEndTest):
         for title in ALWAYS:
             self.assertIn("|", section(self.markdown(), title), title)
 
+    def test_a_pattern_that_is_of_no_input_is_an_error(self):
+        traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "2", "--seed", "1")
+        done = self.explain(traces, "out", "--categories-of", "*sglang*.sqlite=vllm/ds")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("'*sglang*.sqlite' matches no input with GPU work", done.stdout + done.stderr)
+
     @unittest.skipUnless(SHARED_TRACES.is_dir(), "the real traces (../shared/traces) are absent")
     def test_every_section_or_the_reason_why_not(self):
         sections = ("Findings", "Late trace ranks", "Where the time of each trace rank went", "Phases of the program",

@@ -8,7 +8,7 @@ import h5py
 from support import EndToEndTest, main
 
 MS = 1_000_000
-JOB = ["--nodes", "1", "--gpus-per-node", "4", "--steps", "24", "--layers", "2", "--truth", "none", "--utc-offset-ms", "0"]
+JOB = ["--nodes", "1", "--steps", "24", "--layers", "2", "--truth", "none", "--utc-offset-ms", "0"]
 
 
 class Export:
@@ -72,7 +72,7 @@ class Export:
 
 class WrittenDown(EndToEndTest):
     def exports(self, seed, *options):
-        traces = self.synth(f"job{seed}", *JOB, "--seed", str(seed), "--force", *options)
+        traces = self.synth(f"job{seed}", *JOB, "--gpus-per-node", "4", "--seed", str(seed), "--force", *options)
         exports = [Export(path) for path in sorted(traces.glob("*.sqlite"))]
         for export in exports:
             self.addCleanup(export.database.close)
@@ -127,8 +127,8 @@ class WrittenDown(EndToEndTest):
 
 
 class Uneven(EndToEndTest):
-    def simulated(self, seed, *options):
-        traces = self.synth("job", *JOB, "--seed", str(seed), "--force", *options)
+    def simulated(self, seed, *options, gpus=4):
+        traces = self.synth("job", *JOB, "--gpus-per-node", str(gpus), "--seed", str(seed), "--force", *options)
         return self.analyse(traces, "out", "--force", "--quiet")
 
     def test_a_busy_expert_is_no_slow_gpu(self):
@@ -149,7 +149,7 @@ class Uneven(EndToEndTest):
     def test_lengths_drawn_in_each_step_are_uneven_work_of_the_job(self):
         for seed, spread in ((8, 0.3), (9, 0.5)):
             with self.subTest(seed=seed):
-                report = self.simulated(seed, "--gpus-per-node", "8", "--fault", f"uneven_work:factor={spread}")
+                report = self.simulated(seed, "--fault", f"uneven_work:factor={spread}", gpus=8)
                 self.assertEqual((report["stragglers"], report["suspects"]), ([], []))
                 self.assertEqual((report["delay"]["rotating"], report["delay"]["rotating_cause"]), (True, "uneven_work"))
                 self.assertGreater(report["delay"]["rotating_share"], 0.9)
@@ -164,7 +164,7 @@ class Uneven(EndToEndTest):
 
 class Overlap(EndToEndTest):
     def exposed(self, *options, connections=None):
-        traces = self.synth("job", *JOB, "--seed", "11", "--gradient-mib", "256", "--force", *options)
+        traces = self.synth("job", *JOB, "--gpus-per-node", "4", "--seed", "11", "--gradient-mib", "256", "--force", *options)
         for path in traces.glob("*.sqlite"):
             if connections is not None:
                 with contextlib.closing(sqlite3.connect(path)) as database, database:
@@ -194,7 +194,7 @@ class Overlap(EndToEndTest):
 
 class Connections(EndToEndTest):
     def simulated(self, setup_ns):
-        traces = self.synth("job", *JOB, "--seed", "12", "--nccl-on-compute-stream", "--force")
+        traces = self.synth("job", *JOB, "--gpus-per-node", "4", "--seed", "12", "--nccl-on-compute-stream", "--force")
         for path in traces.glob("*.sqlite"):
             export = Export(path)
             if setup_ns > 0:

@@ -95,8 +95,7 @@ using RunsByRank = std::map<std::int64_t, FamilyRuns>;
 
 /// Of the ranks, those that did not run it included.
 template <class Value>
-std::vector<std::int64_t> runs_of(const RunsByRank& of_rank, std::span<const std::int32_t> ranks,
-                                    const Value& value) {
+std::vector<std::int64_t> runs_of(const RunsByRank& of_rank, std::span<const std::int32_t> ranks, const Value& value) {
   std::vector<std::int64_t> values;
   for (const std::int32_t rank : ranks) {
     const auto found = of_rank.find(rank);
@@ -151,8 +150,9 @@ std::optional<ComputeDifference> compare_compute(const Table& kernels_by_launch,
                         static_cast<double>(lower_median(runs_of(of_rank, peers, runs_total)))};
     if (family.count > 0 || family.peers_count > 0) families.push_back(std::move(family));
   }
-  std::optional<ComputeDifference> result = compare_families(std::move(families), mean_value(runs_of(all, late, runs_total)),
-                                                    static_cast<double>(lower_median(runs_of(all, peers, runs_total))));
+  std::optional<ComputeDifference> result =
+      compare_families(std::move(families), mean_value(runs_of(all, late, runs_total)),
+                       static_cast<double>(lower_median(runs_of(all, peers, runs_total))));
   if (result) result->of_run = true;
   return result;
 }
@@ -182,8 +182,9 @@ std::vector<std::string> describe(const ComputeDifference& difference) {
       "its kernels take {:.3f} ms {}, those of its peers {:.3f} ms: {:.3f} ms by slower kernels, {:.3f} ms by more "
       "kernels, {:.3f} ms by larger or longer ones; a typical kernel of equal grid takes {:.2f} times as long (median "
       "of {})",
-      in_ms(difference.own_ns), difference.of_run ? "over the run" : "before these collectives", in_ms(difference.peers_ns), in_ms(difference.slower_ns), in_ms(difference.more_ns),
-      in_ms(difference.larger_ns), difference.speed, difference.families)};
+      in_ms(difference.own_ns), difference.of_run ? "over the run" : "before these collectives",
+      in_ms(difference.peers_ns), in_ms(difference.slower_ns), in_ms(difference.more_ns), in_ms(difference.larger_ns),
+      difference.speed, difference.families)};
   if (!difference.largest.empty()) {
     std::vector<std::string> families;
     for (const KernelFamily& family : difference.largest) families.push_back(family_text(family));

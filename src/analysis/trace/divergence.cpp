@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "model/kernel_name.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -98,18 +100,9 @@ double ms(Nanoseconds time_ns) {
 
 /// Kernel names with their templates fill lines: the function is enough where the table has the rest.
 std::string short_form(const std::string& name) {
-  std::string text = name;
-  for (const std::string nameless : {"<unnamed>::", "(anonymous namespace)::"}) {
-    for (std::size_t at = text.find(nameless); at != std::string::npos; at = text.find(nameless)) {
-      text.erase(at, nameless.size());
-    }
-  }
-  text.resize(std::min(text.find_first_of("<("), text.size()));
-  if (const std::size_t space = text.rfind(' '); space != std::string::npos && text.starts_with("void ")) {
-    text = text.substr(space + 1);
-  }
-  if (const std::size_t colons = text.rfind("::"); colons != std::string::npos) text = text.substr(colons + 2);
-  return text.empty() ? name : text;
+  std::string_view text = nsys_explain::function_name(name);  // not that of a sample
+  if (const std::size_t colons = text.rfind("::"); colons != std::string_view::npos) text.remove_prefix(colons + 2);
+  return text.empty() ? name : std::string(text);
 }
 
 std::string in_words(const WorkEvent* straggler, const WorkEvent* peer) {
@@ -135,8 +128,8 @@ bool differs(const WorkEvent& straggler, const WorkEvent& peer) {
 void rank_differences(std::vector<WorkDifference>& differences) {
   std::sort(differences.begin(), differences.end(), [](const WorkDifference& a, const WorkDifference& b) {
     const Nanoseconds size_a = std::abs(a.difference_ns()), size_b = std::abs(b.difference_ns());
-    return size_a != size_b ? size_a > size_b : std::tie(a.kind, a.name, a.shape, a.range) <
-                                             std::tie(b.kind, b.name, b.shape, b.range);
+    return size_a != size_b ? size_a > size_b
+                            : std::tie(a.kind, a.name, a.shape, a.range) < std::tie(b.kind, b.name, b.shape, b.range);
   });
 }
 

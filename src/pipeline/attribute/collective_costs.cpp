@@ -7,6 +7,7 @@
 #include "analysis/links/messages.hpp"
 #include "analysis/replay/slack.hpp"
 #include "analysis/waits/collectives_in_step.hpp"
+#include "model/schema/job.hpp"
 #include "model/schema/links.hpp"
 
 namespace nsys_explain::pipeline {

@@ -19,6 +19,8 @@ class CategoryPlan {
   explicit CategoryPlan(const JobSpecification& job);
 
   analysis::RankCategories of(const std::string& input_path) const;
+  /// Throws std::runtime_error where a pattern is none of theirs: problem, why, what to do.
+  void require_inputs(const std::vector<TraceRankIdentity>& trace_ranks) const;
   /// Names of the maps, the usual one first.
   std::string names() const;
 
