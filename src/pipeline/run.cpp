@@ -182,7 +182,9 @@ void Run::prepare() {
   find_traces();
   failure_.exit_code = wrong_usage;
   exchange::run_agreed(communicator_, "checking the options", [&] {
-    if (communicator_.is_root()) require_outside_of_traces(job_, plan_->discovery);
+    if (!communicator_.is_root()) return;
+    require_outside_of_traces(job_, plan_->discovery);
+    categories_->require_inputs(plan_->discovery);
   });
   failure_.exit_code = results_not_written;
 }

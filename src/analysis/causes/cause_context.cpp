@@ -228,8 +228,11 @@ void complete_cause(const JobReport& report, const JobDelays& delays, const Comp
     blame_speed(report, delays, straggler);
     complete_unknown_cause(report, delays, straggler);
   }
-  if (compute != nullptr && is_on_gpu(straggler.cause))
-    for (std::string& line : describe(*compute)) straggler.evidence.push_back(std::move(line));
+  if (compute != nullptr && is_on_gpu(straggler.cause)) {
+    const std::vector<std::string> lines = describe(*compute);
+    const auto behind_first = straggler.evidence.begin() + (straggler.evidence.empty() ? 0 : 1);
+    straggler.evidence.insert(behind_first, lines.begin(), lines.end());
+  }
   choose_name(is_overfull_stage(report, delays, straggler), straggler);
 }
 

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/statistics/statistics.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
@@ -31,7 +30,7 @@ std::pair<double, std::int64_t> typical_ratio(std::span<const KernelFamily> fami
     if (family.is_common() && family.peers_total_ns >= least_share_of_family * both_ns)
       ratios.push_back(family.ratio());
   const std::int64_t count = std::ssize(ratios);
-  return {count == 0 ? 1 : median(std::move(ratios)), count};
+  return {count == 0 ? 1 : lower_median(std::move(ratios)), count};
 }
 
 /// Time of the kernels that the late one runs beyond its peers' number.

@@ -37,9 +37,9 @@ struct KernelFamily {
 ///     larger = the rest          the same kernels, of larger grids or longer
 ///
 /// A slow GPU is slower in most families, though not by one factor; uneven work leaves most as they are. So s is the
-/// median over families, each of which counts once if it holds 1% of what both compute, however much one of them holds.
-/// Measured: GPUs with a smaller share of multiprocessors s = 1.18 to 1.49, and slower holds 1.04 to 1.4 times of what
-/// they lose; a busy expert s = 0.99; 20 matrix products more in each step s = 0.95, and more holds 1.1 times of it.
+/// lower median over families, each of which counts once if it holds 1% of what both compute, however much one holds.
+/// Measured: GPUs with a smaller share of multiprocessors s = 1.11 to 1.49, and slower holds 0.86 to 1.16 times what
+/// they lose; a busy expert s = 0.99; 20 matrix products more in each step s = 0.96, and more holds 1.1 times it.
 struct ComputeDifference {
   bool of_run = false;        ///< else of a few collectives
   double speed = 1;           ///< s, which may be below 1

@@ -95,14 +95,17 @@ analysis::RankCategories CategoryPlan::of(const std::string& input_path) const {
   return {&usual_, wall_seconds_};
 }
 
-void CategoryPlan::require_inputs(const std::vector<TraceRankIdentity>& trace_ranks) const {
+void CategoryPlan::require_inputs(const ingest::MergedDiscovery& found) const {
   for (const OfInputs& special : special_) {
-    const bool matches = std::any_of(trace_ranks.begin(), trace_ranks.end(), [&](const TraceRankIdentity& identity) {
-      return ingest::matches_pattern(special.pattern, identity.key.path);
+    const bool matches = std::any_of(found.traces.begin(), found.traces.end(), [&](const auto& trace) {
+      return ingest::matches_pattern(special.pattern, trace.name);
     });
-    if (!matches)
+    const bool matches_failed = std::any_of(found.failed.begin(), found.failed.end(), [&](const InputReport& input) {
+      return ingest::matches_pattern(special.pattern, input.path);
+    });
+    if (!matches && !matches_failed)
       throw std::runtime_error(
-          fmt::format("--categories-of '{}' matches no input with GPU work, so its map would tell nothing; write a "
+          fmt::format("--categories-of '{}' matches no input, so its map would tell nothing; write a "
                       "pattern of their paths, such as '*/run1/*.sqlite'",
                       special.pattern));
   }
@@ -128,7 +131,6 @@ std::vector<Table> compare_trace_ranks(const std::vector<Table>& rank_tables, co
   if (const Table* elapsed = find_table(rank_tables, schema::gpu_elapsed)) {
     std::map<std::int64_t, const std::string*> path_of;
     for (const TraceRankIdentity& identity : trace_ranks) path_of[identity.trace_rank] = &identity.key.path;
-    categories.require_inputs(trace_ranks);
     add(analysis::category_tables(*elapsed, [&](std::int64_t trace_rank) {
       const auto path = path_of.find(trace_rank);
       return categories.of(path == path_of.end() ? std::string() : *path->second);
