@@ -250,9 +250,9 @@ struct DelaySummary {
   bool rotating = false;         ///< the delays cost much, but now one trace rank has them, now another
   Cause rotating_cause = Cause::unknown;  ///< uneven_work: of larger kernels; slow_kernel: the same kernels take longer
   double rotating_share = 0;              ///< of these delays, that this cause holds
-  std::int64_t steps = 0;        ///< iterations of the job; 0: none found
-  std::int64_t first_step = 0;   ///< number of the first
-  std::string step_source;       ///< "nvtx", "periodicity" or "none"
+  std::int64_t steps = 0;                 ///< iterations of the job; 0: none found
+  std::int64_t first_step = 0;            ///< number of the first
+  std::string step_source;                ///< "nvtx", "periodicity" or "none"
 };
 
 /// The job once more with something as it usually is (analysis/replay).

@@ -144,13 +144,11 @@ class EventLister {
 
   /// The innermost around a call; empty where there is none.
   std::string range_around(const ApiCall& call) const {
-    const auto begun = std::partition_point(ranges_.begin(), ranges_.end(), [&](const NvtxRange& range) {
-      return range.start_ns <= call.start_ns;
+    const auto begun = std::partition_point(ranges_.begin(), ranges_.end(),
+                                            [&](const NvtxRange& range) { return range.start_ns <= call.start_ns; });
+    const auto innermost = std::find_if(std::make_reverse_iterator(begun), ranges_.rend(), [&](const NvtxRange& range) {
+      return range.thread_id == call.thread_id && end_of(range, segment_.end_ns) > call.start_ns;
     });
-    const auto innermost =
-        std::find_if(std::make_reverse_iterator(begun), ranges_.rend(), [&](const NvtxRange& range) {
-          return range.thread_id == call.thread_id && end_of(range, segment_.end_ns) > call.start_ns;
-        });
     return innermost == ranges_.rend() ? std::string() : without_numbers(text(innermost->text));
   }
 

@@ -68,8 +68,9 @@ void CaseTables::add_differences(std::int32_t straggler, const analysis::Diverge
   RowWriter row(differences_);
   for (const analysis::WorkDifference& difference : divergence.differences) {
     row << std::int64_t{straggler} << analysis::work_event_kind_name(difference.kind)
-        << std::string_view(difference.name) << std::string_view(difference.shape) << std::string_view(difference.range) << difference.straggler_count
-        << difference.peer_count << difference.straggler_ns << difference.peer_ns << difference.difference_ns();
+        << std::string_view(difference.name) << std::string_view(difference.shape) << std::string_view(difference.range)
+        << difference.straggler_count << difference.peer_count << difference.straggler_ns << difference.peer_ns
+        << difference.difference_ns();
   }
 }
 
