@@ -131,6 +131,8 @@ const std::vector<std::string>& environment_variables() {
                                                  "SLURM_PROCID",
                                                  "MV2_COMM_WORLD_RANK",
                                                  "CUDA_VISIBLE_DEVICES",
+                                                 "CUDA_DEVICE_MAX_CONNECTIONS",
+                                                 "CUDA_LAUNCH_BLOCKING",
                                                  "WORLD_SIZE"};
   return names;
 }

@@ -31,7 +31,7 @@ struct Metadata {
   std::map<std::string, std::string> environment;
 };
 
-/// Variables that may be looked at: ranks and visible GPUs.
+/// Variables that may be looked at: ranks, visible GPUs, and two numbers that order launches.
 const std::vector<std::string>& environment_variables();
 
 /// Reads META_DATA_EXPORT (EXPORT_META_DATA before 2023.3), META_DATA_CAPTURE and the environment.

@@ -72,7 +72,7 @@ std::vector<ProcessTrace*> profiled_processes(std::vector<ProcessTrace>& process
 void claim_from_environment(const Metadata& metadata, ProcessTrace& process) {
   for (const std::string& name : environment_variables()) {
     const auto found = metadata.environment.find(name);
-    if (found == metadata.environment.end() || name == "CUDA_VISIBLE_DEVICES" || name == "WORLD_SIZE") continue;
+    if (found == metadata.environment.end() || name.starts_with("CUDA_") || name == "WORLD_SIZE") continue;
     if (const auto rank = parse_rank(found->second)) {
       process.claims.push_back({RankSource::environment, *rank, name});
     }

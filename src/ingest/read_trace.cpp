@@ -55,7 +55,7 @@ Trace read_trace(const std::string& path, const ScanOptions& options) {
   const Metadata metadata = read_metadata(database);
   Trace trace;
   trace.session = make_session(path, database, metadata);
-  trace.facts = read_run_facts(database, metadata.product_version);
+  trace.facts = read_run_facts(database, metadata);
   trace.world_size = world_size_of(metadata);
   trace.has_kernel_table = database.has_table("CUPTI_ACTIVITY_KIND_KERNEL");
   read_diagnostics(database, trace.warnings);

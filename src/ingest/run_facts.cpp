@@ -96,18 +96,22 @@ std::string cuda_version(std::string_view recorded) {
   return number < 1000 ? std::string() : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
 }
 
-std::vector<RunFact> read_run_facts(const Database& database, std::string_view product_version) {
+std::vector<RunFact> read_run_facts(const Database& database, const Metadata& metadata) {
   std::vector<RunFact> facts;
   const auto add = [&](std::string_view name, std::string value) {
     if (!value.empty()) facts.push_back({std::string(name), std::move(value)});
   };
-  add("nsys", bounded(product_version));
+  add("nsys", bounded(metadata.product_version));
   std::map<std::string_view, std::string> system = read_system(database);
   for (const SystemEntry& entry : system_entries) add(entry.fact, std::move(system[entry.fact]));
   Capture capture = read_capture(database);
   capture.traced.erase("");
   add("traced", bounded(fmt::format("{}", fmt::join(capture.traced, ", "))));
   add("cuda_graphs", std::move(capture.cuda_graphs));
+  for (const char* name : {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING"}) {
+    const auto value = metadata.environment.find(name);
+    if (value != metadata.environment.end() && is_number(value->second)) add(name, bounded(value->second));
+  }
   return facts;
 }
 

@@ -112,6 +112,8 @@ std::string_view cause_name(Cause cause) {
       return "slow_kernel";
     case Cause::extra_work:
       return "extra_work";
+    case Cause::uneven_work:
+      return "uneven_work";
     case Cause::launch_starved:
       return "launch_starved";
     case Cause::sync_stall:
@@ -171,7 +173,9 @@ std::string_view cause_meaning(Cause cause) {
     case Cause::slow_kernel:
       return "same work, but slower";
     case Cause::extra_work:
-      return "more or larger kernels than its peers";
+      return "more work than its peers";
+    case Cause::uneven_work:
+      return "some of its kernels do more than on its peers (uneven work)";
     case Cause::launch_starved:
       return "the GPU sat idle because the host launched late";
     case Cause::sync_stall:

@@ -182,7 +182,9 @@ void Run::prepare() {
   find_traces();
   failure_.exit_code = wrong_usage;
   exchange::run_agreed(communicator_, "checking the options", [&] {
-    if (communicator_.is_root()) require_outside_of_traces(job_, plan_->discovery);
+    if (!communicator_.is_root()) return;
+    require_outside_of_traces(job_, plan_->discovery);
+    categories_->require_inputs(plan_->discovery);
   });
   failure_.exit_code = results_not_written;
 }
@@ -270,6 +272,7 @@ void Run::attribute() {
       analysis::describe_changes(attribution_.steps, report_.step_time);
     report_.tables.push_back(analysis::level_sums_table(report_.ranks, groupings_));
     report_.tables.push_back(collectives_in_step(communicator_, local_traces_));
+    report_.tables.push_back(first_collectives(communicator_, cross_));
     report_.tables.push_back(collective_slack(communicator_, cross_, *replay_));
     report_.tables.push_back(exchange_balances(communicator_, cross_, local_traces_, report_.tables));
     report_.tables.push_back(wait_matrix_table(attribution_.waits));

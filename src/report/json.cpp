@@ -151,6 +151,8 @@ Json delay(const DelaySummary& delay) {
           {"cost_share", delay.cost_share},
           {"gpu_hours_per_day", delay.gpu_hours_per_day},
           {"rotating", delay.rotating},
+          {"rotating_cause", delay.rotating ? Json(cause_name(delay.rotating_cause)) : Json()},
+          {"rotating_share", delay.rotating ? Json(delay.rotating_share) : Json()},
           {"steps", delay.steps},
           {"first_step", delay.first_step},
           {"step_source", delay.step_source}};

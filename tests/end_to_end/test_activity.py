@@ -44,6 +44,12 @@ class Activity(EndToEndTest):
         for title in ALWAYS:
             self.assertIn("|", section(self.markdown(), title), title)
 
+    def test_a_pattern_that_is_of_no_input_is_an_error(self):
+        traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "2", "--seed", "1")
+        done = self.explain(traces, "out", "--categories-of", "*sglang*.sqlite=vllm/ds")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("'*sglang*.sqlite' matches no input, so", done.stdout + done.stderr)
+
     @unittest.skipUnless(SHARED_TRACES.is_dir(), "the real traces (../shared/traces) are absent")
     def test_every_section_or_the_reason_why_not(self):
         sections = ("Findings", "Late trace ranks", "Where the time of each trace rank went", "Phases of the program",
@@ -98,14 +104,15 @@ class Activity(EndToEndTest):
 
     def test_inputs_with_maps_of_their_own(self):
         traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "5", "--seed", "1")
-        report = self.analyse(traces, "out", "--categories", "vllm/llama", "--categories-of", "*rank1.sqlite=vllm/ds,50")
+        report = self.analyse(traces, "out", "--categories", "vllm/llama", "--categories-of", "*rank_00001.sqlite=vllm/ds,50")
         self.assertEqual(report["activity"]["category_map"], "vllm/llama, vllm/ds")
         rows = self.table("categories")
         maps = {(row["trace_rank"], row["map"]) for row in rows}
         paths = {rank["trace_rank"]: rank["path"] for rank in report["trace_ranks"]}
-        self.assertEqual(maps, {(rank, "vllm/ds" if path.endswith("rank1.sqlite") else "vllm/llama") for rank, path in paths.items()})
+        self.assertEqual(maps, {(rank, "vllm/ds" if path.endswith("rank_00001.sqlite") else "vllm/llama") for rank, path in paths.items()})
         with_rest = {row["trace_rank"] for row in rows if row["category"] == "cpu (non-GPU)"}
-        self.assertEqual(with_rest, {rank for rank, path in paths.items() if path.endswith("rank1.sqlite")})
+        self.assertEqual(with_rest, {rank for rank, path in paths.items() if path.endswith("rank_00001.sqlite")})
+        self.assertEqual(len(with_rest), 1)
         all_ns = sum(rank["window_ns"] - rank["idle_ns"] for rank in report["ranks"] if rank["trace_rank"] not in with_rest)
         told = sum(int(row["elapsed_ns"]) for row in rows if row["trace_rank"] not in with_rest)
         self.assertEqual(told, all_ns)

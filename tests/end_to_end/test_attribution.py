@@ -179,7 +179,7 @@ class Pipelines(AttributionTest):
 
     def test_gradients_that_queue_on_other_stages_make_nobody_late(self):
         # A late last stage makes its replica's first stage late, and alone there in having no queue of all-reduces.
-        faults = [("extra_work:rank={},factor=1.3", "extra_work"), ("slow_gpu:rank={},factor=1.3", "slow_kernel")]
+        faults = [("extra_work:rank={},factor=1.3", "uneven_work"), ("slow_gpu:rank={},factor=1.3", "slow_kernel")]
         for seed in seeds(10):
             with self.subTest(seed=seed):
                 gpus, rank, steps = [("4", 4 + seed // 2 % 4, "8"), ("6", 3 + seed // 2 % 3, "10")][seed % 2]
@@ -313,7 +313,7 @@ class Places(AttributionTest):
                 kind, slow = [("tensor", [r for r in range(16) if r % 2 == index]),
                               ("data", [r for r in range(16) if r % 8 // 2 == index])][seed >= 6]
                 fault, cause = [("slow_gpu:{}={},factor=1.15", "slow_kernel"),
-                                ("extra_work:{}={},factor=1.3", "extra_work")][seed % 4 >= 2]
+                                ("extra_work:{}={},factor=1.3", "uneven_work")][seed % 4 >= 2]
                 report = self.job(seed, "--nodes", "4", "--gpus-per-node", "4", "--tp", "2", "--pp", "2", "--steps", "16",
                                   "--fault", fault.format(kind, index), layers=1)
                 (straggler,) = report["stragglers"]
@@ -337,7 +337,7 @@ class Places(AttributionTest):
                 # And they do.
                 report = self.job(seed, "--tp", "2", "--pp", "2", "--steps", str(suspect["steps_needed"]), "--fault",
                                   f"extra_work:data={seed},factor=1.3", layers=1)
-                self.assertEqual([(s["place"], s["cause"]) for s in report["stragglers"]], [(str(seed), "extra_work")])
+                self.assertEqual([(s["place"], s["cause"]) for s in report["stragglers"]], [(str(seed), "uneven_work")])
 
     def test_rail_is_named_as_one(self):
         # GPU 0, or 1, of every node.

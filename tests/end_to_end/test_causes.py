@@ -12,7 +12,7 @@ from support import SHARED_TRACES, SYNTH, EndToEndTest, main, run, seeds
 SEEDS = seeds(10)
 FAULTS = {
     "slow_gpu:rank={rank},factor=1.2": ("slow_kernel", None),
-    "extra_work:rank={rank},factor=1.3": ("extra_work", None),
+    "extra_work:rank={rank},factor=1.3": ("uneven_work", None),
     "extra_work:rank={rank},factor=1.3,mode=more": ("extra_work", None),
     "late_host:rank={rank},pause=2ms": ("launch_starved", "unseen"),
     "late_host:rank={rank},pause=2ms,kind=gc": ("launch_starved", "named_range"),
@@ -88,7 +88,7 @@ class ParallelJobs(EndToEndTest):
         self.check("slow_kernel", "--steps", "40", "--fault", "slow_gpu:rank=3,factor=1.025")
 
     def test_lost_kernels(self):
-        self.check("extra_work", "--steps", "10", "--capture", "drop=0.01", "--fault", "extra_work:rank=3,factor=1.3")
+        self.check("uneven_work", "--steps", "10", "--capture", "drop=0.01", "--fault", "extra_work:rank=3,factor=1.3")
 
 
 class WorkedExample(EndToEndTest):

@@ -21,7 +21,8 @@ ONE_GPU = {**MACHINE, "--nodes": 1, "--gpus-per-node": 1}
 
 LATE_HOST = "the GPU sat idle because the host launched late"
 SLOWER = "same work, but slower"
-MORE = "more or larger kernels than its peers"
+MORE = "more work than its peers"
+UNEVEN = "some of its kernels do more than on its peers"
 RANK = "Trace rank {} (GPU {} on node00{})"
 
 
@@ -48,7 +49,7 @@ JOBS = {
     "file access": culprit(0, LATE_HOST, "late_host:@,pause=3ms,kind=file_read", next="file access"),
     "module loading": culprit(7, LATE_HOST, "late_host:@,pause=3ms,kind=module_load", next="CUDA_MODULE_LOADING"),
     "no core": culprit(4, LATE_HOST, "late_host:@,pause=3ms,kind=descheduled", next="core of its own"),
-    "larger kernels": culprit(3, MORE, "extra_work:@,factor=1.4,mode=larger", next="balance"),
+    "larger kernels": culprit(3, UNEVEN, "extra_work:@,factor=1.4,mode=larger", next="balance"),
     "more kernels": culprit(6, MORE, "extra_work:@,factor=1.4,mode=more", next="balance"),
     "synchronising": culprit(1, "blocked in a synchronising call", "sync_stall:@,pause=3ms", next="synchronisation"),
     "clean": {"options": MACHINE, "words": ["No trace rank is"]},

@@ -128,7 +128,8 @@ class Recordings(EndToEndTest):
         # Its exchanges are groups of sends and receives between all, of as many bytes as each rank has tokens for each other.
         report, truth = self.recorded("moe_hot")
         self.assertEqual([one["trace_ranks"] for one in report["stragglers"]], [[truth["rank"]]])
-        self.assertEqual(report["stragglers"][0]["cause"], "extra_work")
+        self.assertEqual(report["stragglers"][0]["cause"], "uneven_work")
+        self.assertNotIn("drain", report["verdict"]["next"])
         self.assertEqual(report["collectives"]["unmatched_arrivals"], 0)
         self.check_frame(report, truth)
         self.check_clock(report)

@@ -74,7 +74,7 @@ class Verdicts(EndToEndTest):
                 named = self.named(880 + rank, "--nodes", "2", "--gpus-per-node", "4", "--dp-style", "fully_sharded", "--steps",
                                    "20", "--layers", "3", "--gradient-mib", "64", "--activation-mib", "4", "--fault",
                                    f"extra_work:rank={rank},factor=1.34,mode=larger")
-                self.assertEqual(named, [([rank], "extra_work", "persistent")])
+                self.assertEqual(named, [([rank], "uneven_work", "persistent")])
         named = self.named(21046, "--nodes", "1", "--gpus-per-node", "8", "--steps", "35", "--layers", "4", "--gradient-mib", "8",
                            "--activation-mib", "16", "--compute-scale", "1.5", "--clocks", "drift_ppm=50", "--fault",
                            "sync_stall:rank=5,pause=2.2ms,first_step=9,last_step=23")

@@ -292,8 +292,15 @@ def little(draw):
                                    f"late_host:rank={draw.randrange(nodes * gpus)},pause={draw.randint(1200, 4000)}ns"]
 
 
+def uneven(draw):
+    """An expert with more tokens; or sequence lengths that are drawn in each step, which are nobody's fault."""
+    layout, ranks = no_pipeline(draw)
+    fault = f"rank={draw.randrange(ranks)},factor={draw.uniform(1.5, 3):.2f}" if draw.chance(0.5) else f"factor={draw.uniform(0.2, 0.6):.2f}"
+    return layout + ["--steps", draw.randint(20, 30), "--fault", f"uneven_work:{fault}"] + draw.streams()
+
+
 KINDS = {kind.__name__: kind for kind in (clean, single, pattern, two, small, node, slow_link, parallel, pipeline, stage,
-                                          mixed, slightly, noisy, clean_small, pair, experts, grid, same_node, part, little)}
+                                          mixed, slightly, noisy, clean_small, pair, experts, grid, same_node, part, little, uneven)}
 LARGEST_LAYERS = {"parallel": 2, "node": 3, "two": 3, "grid": 2, "same_node": 3, "part": 2}
 # What these need is told by communicators alone; steps of less than a millisecond are not matched without.
 PAYLOAD = {"stage": 1.0, "slow_link": 1.0, "little": 1.0}
@@ -304,7 +311,7 @@ def job_options(kind, seed, capture):
     """What nsys-explain-synth is told of a job."""
     draw = Draw(kind, seed)
     options = KINDS[kind](draw) + (SHORT_STEPS.get(kind) or draw.sizes(LARGEST_LAYERS.get(kind, 4))) + draw.capture(PAYLOAD.get(kind, 0.7))
-    on_gpu = all(option.startswith(("slow_gpu", "slow_node", "extra_work")) for option in faults_of(options))
+    on_gpu = all(option.startswith(("slow_gpu", "slow_node", "extra_work", "uneven_work")) for option in faults_of(options))
     if on_gpu and draw.chance(0.3):  # a host that runs ahead hides its own pauses
         options += ["--sync-every", draw.choice([2, 3])]
     if "rough" in capture:
@@ -330,8 +337,8 @@ def waits_and_time(truth, guilty):
 
 
 def without_faults(options):
-    """But with jitter, which is nobody's."""
-    jitter = [fault for fault in faults_of(options) if fault.startswith("rotating_jitter")]
+    """But with jitter and drawn lengths, which are nobody's."""
+    jitter = [fault for fault in faults_of(options) if fault.startswith(("rotating_jitter", "uneven_work:factor"))]
     rest = [option for option in options if option != "--fault" and option not in faults_of(options)]
     return rest + [option for fault in jitter for option in ("--fault", fault)]
 
@@ -361,7 +368,7 @@ def told_by_findings(fault, report):
                   for line in finding["evidence"] for rank in re.findall(r"waited [\d.]+ ms for trace rank (\d+)", line)}
     if long_waits and long_waits <= set(fault["ranks"]):
         return True
-    ids = {"slow_link": "slow-link", "slow_kernel": "slow-gpu", "extra_work": "longest-stage"}
+    ids = {"slow_link": "slow-link", "slow_kernel": "slow-gpu", "extra_work": "longest-stage", "uneven_work": "longest-stage"}
     return any(fault["ranks"][0] in ranks_told_of(finding)
                for finding in report["findings"] if finding["id"] == ids.get(fault["cause"]))
 
@@ -385,7 +392,7 @@ def could_be_chance(truth, fault):
 
 def score(truth, report):
     """All but costs of one job: a class, and what is said of its faults."""
-    faults = [fault for fault in truth["faults"] if fault["kind"] != "rotating_jitter"]
+    faults = [fault for fault in truth["faults"] if fault["pattern"] != "rotating"]
     guilty = {rank for fault in faults for rank in fault["ranks"]}
     named, suspects = report["stragglers"], report["suspects"]
     told = [next((one for one in named + suspects if one["trace_ranks"] == fault["ranks"]), None) for fault in faults]

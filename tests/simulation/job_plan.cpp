@@ -21,7 +21,7 @@ struct FaultType {
   const char* help;
 };
 
-constexpr std::array<FaultType, 10> fault_types{{
+constexpr std::array<FaultType, 11> fault_types{{
     {FaultKind::slow_gpu, "slow_gpu", "slow_kernel", "rank=R,factor=1.3: every kernel of the rank takes longer"},
     {FaultKind::slow_node, "slow_node", "slow_kernel", "node=N,factor=1.3: every kernel of the node takes longer"},
     {FaultKind::late_host, "late_host", "launch_starved",
@@ -43,6 +43,11 @@ constexpr std::array<FaultType, 10> fault_types{{
      "rank=R,pause=3ms: the profiler flushes its buffers before the step's first launch"},
     {FaultKind::rotating_jitter, "rotating_jitter", "launch_starved",
      "pause=3ms: in each step another rank, at random, pauses before its first launch"},
+    {FaultKind::uneven_work, "uneven_work", "uneven_work",
+     "rank=R,factor=2: an expert gets more tokens, so two kinds of GEMMs take longer on equal grids; factor=0.4 "
+     "without "
+     "a place: sequence lengths of all ranks are drawn in each step, and GEMMs and attention are exp(0.4 z) times as "
+     "large"},
 }};
 
 const FaultType& type_of(FaultKind kind) {
@@ -109,7 +114,7 @@ void check_fault(const Fault& fault, const JobPlan& plan) {
     throw PlanError("a slow link lies between ranks or nodes; name these instead of a stage or index");
   if (fault.kind == FaultKind::extra_work && fault.more_work == MoreWork::layers && fault.stages.empty())
     throw PlanError("layers belong to a whole pipeline stage, and others would wait for ever; add stage=S");
-  const bool needs_place = fault.kind != FaultKind::rotating_jitter;
+  const bool needs_place = fault.kind != FaultKind::rotating_jitter && fault.kind != FaultKind::uneven_work;
   if (needs_place && !in_layout && fault.ranks.empty() && fault.nodes.empty())
     throw PlanError(
         fmt::format("fault {} names no rank and no node, so nothing would be planted; add rank=R or node=N", name));
@@ -152,11 +157,15 @@ std::string fault_help() {
 }
 
 std::string expected_cause(const Fault& fault) {
-  return type_of(fault.kind).cause;
+  const bool larger = fault.kind == FaultKind::extra_work && fault.more_work == MoreWork::larger;
+  return larger ? "uneven_work" : type_of(fault.kind).cause;
 }
 
 std::string expected_pattern(const Fault& fault, std::int32_t steps) {
-  if (fault.kind == FaultKind::rotating_jitter) return "rotating";
+  const bool has_places = !fault.ranks.empty() || !fault.nodes.empty() || !fault.stages.empty() ||
+                          !fault.tensor_indices.empty() || !fault.data_indices.empty();
+  if (fault.kind == FaultKind::rotating_jitter || (fault.kind == FaultKind::uneven_work && !has_places))
+    return "rotating";
   if (fault.period > 1) return "periodic";
   const bool whole_run = fault.first_step == 0 && (fault.last_step < 0 || fault.last_step + 1 >= steps);
   return whole_run ? "persistent" : "transient";

@@ -127,7 +127,8 @@ enum class FaultKind : std::uint8_t {
   allocation,
   slow_link,
   profiler_overhead,
-  rotating_jitter
+  rotating_jitter,
+  uneven_work
 };
 
 /// What the host does while it pauses, and what of it nsys would record: nothing, an NVTX range, reads in the OS
@@ -259,8 +260,8 @@ std::string expected_cause(const Fault& fault);
 /// "persistent", "transient", "periodic" or "rotating" for a job of `steps` steps.
 std::string expected_pattern(const Fault& fault, std::int32_t steps);
 
-/// Ranks in which the fault is planted, ascending; empty for rotating_jitter (every rank in turn). `layout` is
-/// complete.
+/// Ranks in which the fault is planted, ascending; empty for rotating_jitter and uneven_work without places (every rank
+/// in turn). `layout` is complete.
 std::vector<std::int32_t> faulty_ranks(const Fault& fault, const Layout& layout);
 
 }  // namespace nsys_explain::synth

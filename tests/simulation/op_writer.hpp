@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <vector>
 
@@ -38,6 +39,7 @@ class OpWriter {
       const std::vector<std::int32_t> ranks = faulty_ranks(fault, plan.layout);
       if (std::binary_search(ranks.begin(), ranks.end(), rank)) faults_.push_back(&fault);
       if (fault.kind == FaultKind::rotating_jitter && rotation_picks_me()) faults_.push_back(&fault);
+      if (fault.kind == FaultKind::uneven_work && ranks.empty()) sequence_length_ *= drawn_length(fault.factor);
     }
   }
 
@@ -51,6 +53,12 @@ class OpWriter {
   bool rotation_picks_me() const {
     Draw draw(plan_.seed, Purpose::rotation, static_cast<std::uint64_t>(step_));
     return draw.integer(0, plan_.layout.ranks() - 1) == rank_;
+  }
+
+  double drawn_length(double spread) const {
+    Draw draw(plan_.seed, Purpose::sequence_length, static_cast<std::uint64_t>(step_),
+              static_cast<std::uint64_t>(rank_));
+    return std::exp(spread * draw.normal());
   }
 
   Op& add(OpKind kind) {
@@ -87,15 +95,19 @@ class OpWriter {
 
   void kernel(KernelId id) {
     const KernelType& type = catalogue_[static_cast<std::size_t>(id)];
-    double size = 1;
-    for (const Fault* fault : faults_)
+    const bool is_attention = id == KernelId::flash_forward || id == KernelId::flash_backward;
+    double size = is_gemm(id) || is_attention ? sequence_length_ : 1, length = 1;
+    for (const Fault* fault : faults_) {
       if (fault->kind == FaultKind::extra_work && fault->more_work == MoreWork::larger && is_gemm(id))
         size *= fault->factor;
+      if (fault->kind == FaultKind::uneven_work && (id == KernelId::gemm_up || id == KernelId::gemm_down))
+        length *= fault->factor;
+    }
     Op& op = add(OpKind::kernel);
     op.kernel = id;
-    op.duration_ns =
-        static_cast<Nanoseconds>(static_cast<double>(type.nominal_ns) * work_.compute_scale * size * slowdown());
-    op.grid_x = static_cast<std::uint32_t>(type.grid_x * size);
+    op.duration_ns = static_cast<Nanoseconds>(static_cast<double>(type.nominal_ns) * work_.compute_scale * size *
+                                              length * slowdown());
+    op.grid_x = std::max(1U, static_cast<std::uint32_t>(type.grid_x * size));
   }
 
   void kernels(std::initializer_list<KernelId> ids) {
@@ -180,6 +192,7 @@ class OpWriter {
   Coordinates at_;
   const std::vector<KernelType>& catalogue_;
   std::vector<const Fault*> faults_;
+  double sequence_length_ = 1;  ///< of this rank in this step, relative
   std::vector<Op> ops_;
   std::uint8_t thread_ = 0;
   bool planting_ = false;

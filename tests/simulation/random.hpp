@@ -28,7 +28,8 @@ enum class Purpose : std::uint64_t {
   end_tail,
   end_bias,
   end_spread,
-  end_waits
+  end_waits,
+  sequence_length
 };
 
 /// Random numbers by key instead of by sequence: a draw depends only on the seed and on what it is for. Planting a

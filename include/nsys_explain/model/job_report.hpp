@@ -145,8 +145,9 @@ struct RankSummary {
 enum class Pattern : std::uint8_t { persistent, transient, periodic, rotating, unknown };
 
 enum class Cause : std::uint8_t {
-  slow_kernel,
-  extra_work,
+  slow_kernel,  ///< most kernels take longer than equal ones on peers
+  extra_work,   ///< more kernels
+  uneven_work,  ///< the same kernels, some of them larger or longer: experts, sequence lengths, padding
   launch_starved,
   sync_stall,
   blocking_copy,
@@ -177,8 +178,8 @@ struct Straggler {
   Cause cause = Cause::unknown;
   WorkPart part =
       WorkPart::pending;  ///< what the cause rests on: the part of its work that differs most from its peers'
-  /// Where its host was meanwhile: an NVTX range or call into MPI, a system call, or a function by CPU samples; empty:
-  /// not known.
+  /// Where its host was meanwhile: an NVTX range or call into MPI, a system call, or a function by CPU samples; of more
+  /// work on the GPU the NVTX range that launched it. Empty: not known.
   std::string host_was_in;
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds caused_wait_ns = 0;
@@ -234,6 +235,7 @@ struct LongWait {
   Cause cause = Cause::unknown;
   WorkPart part = WorkPart::pending;
   Nanoseconds more_ns = 0;  ///< of that part, beyond the peer's
+  std::string host_was_in;  ///< Straggler::host_was_in
   std::string detail;       ///< the largest difference by name; empty where none was looked for
 };
 
@@ -246,9 +248,11 @@ struct DelaySummary {
   double cost_share = 0;         ///< attributed / window time of all trace ranks: what is waited, no saving
   double gpu_hours_per_day = 0;  ///< what that share is of a day of the job's GPUs
   bool rotating = false;         ///< the delays cost much, but now one trace rank has them, now another
-  std::int64_t steps = 0;        ///< iterations of the job; 0: none found
-  std::int64_t first_step = 0;   ///< number of the first
-  std::string step_source;       ///< "nvtx", "periodicity" or "none"
+  Cause rotating_cause = Cause::unknown;  ///< uneven_work: of larger kernels; slow_kernel: the same kernels take longer
+  double rotating_share = 0;              ///< of these delays, that this cause holds
+  std::int64_t steps = 0;                 ///< iterations of the job; 0: none found
+  std::int64_t first_step = 0;            ///< number of the first
+  std::string step_source;                ///< "nvtx", "periodicity" or "none"
 };
 
 /// The job once more with something as it usually is (analysis/replay).

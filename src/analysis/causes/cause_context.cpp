@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analysis/causes/named_differences.hpp"
 #include "analysis/links/slow_links.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "model/schema/gpu.hpp"
@@ -150,7 +151,7 @@ bool is_hardware(Level level) {
 /// Where the same trace ranks are a piece of hardware and a place in the layout, more work is the layout's doing, and
 /// anything else more likely the hardware's.
 void choose_name(bool overfull_stage, Straggler& straggler) {
-  const bool by_layout = straggler.cause == Cause::extra_work;
+  const bool by_layout = straggler.cause == Cause::extra_work || straggler.cause == Cause::uneven_work;
   const auto better = std::find_if(straggler.also.begin(), straggler.also.end(),
                                    [&](const PlaceName& place) { return is_hardware(place.level) != by_layout; });
   const bool fits = is_hardware(straggler.level) != by_layout;
@@ -219,12 +220,18 @@ bool late_by_transfers(const JobReport& report, const JobDelays& delays, const S
   return excess.transfers_ns > 0 && 2 * excess.transfers_ns > excess.all_ns;
 }
 
-void complete_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
+void complete_cause(const JobReport& report, const JobDelays& delays, const ComputeDifference* compute,
+                    Straggler& straggler) {
   if (late_by_transfers(report, delays, straggler)) {
     blame_the_link(report, delays, straggler);
   } else {
     blame_speed(report, delays, straggler);
     complete_unknown_cause(report, delays, straggler);
+  }
+  if (compute != nullptr && is_on_gpu(straggler.cause)) {
+    const std::vector<std::string> lines = describe(*compute);
+    const auto behind_first = straggler.evidence.begin() + (straggler.evidence.empty() ? 0 : 1);
+    straggler.evidence.insert(behind_first, lines.begin(), lines.end());
   }
   choose_name(is_overfull_stage(report, delays, straggler), straggler);
 }

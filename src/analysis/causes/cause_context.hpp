@@ -1,5 +1,6 @@
 #pragma once
 
+#include "analysis/causes/compute_difference.hpp"
 #include "analysis/verdict/job_delays.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
@@ -17,11 +18,12 @@ bool late_by_transfers(const JobReport& report, const JobDelays& delays, const S
 /// - GPUs that are known to be slow by kernels that run elsewhere, too (table gpu_speed): slow_kernel; likewise instead
 ///   of any other cause, where at least half of what they took longer over the run, beyond what is usual for the
 ///   others, is lost by that speed;
-/// And gives the evidence that bears on the cause: for slow_kernel the clocks, power and temperature of its GPUs beside
-/// those of the other GPUs (table gpu_samples), for slow_link the link
-/// (JobReport::slow_links). Tables and links are those of the report: on
-/// the tool rank that holds none, nothing is added. Where its trace ranks are several places at once, the cause decides
-/// which of them names it.
-void complete_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler);
+/// And gives the evidence that bears on the cause: what it computes longer (`compute`, nullptr where that is not
+/// known), for slow_kernel the clocks, power and temperature of its GPUs beside those of the other GPUs (table
+/// gpu_samples), for slow_link the link (JobReport::slow_links). Tables and links are those of the report: on the tool
+/// rank that holds none, nothing is added. Where its trace ranks are several places at once, the cause decides which of
+/// them names it.
+void complete_cause(const JobReport& report, const JobDelays& delays, const ComputeDifference* compute,
+                    Straggler& straggler);
 
 }  // namespace nsys_explain::analysis

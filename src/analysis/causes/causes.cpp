@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/causes/named_differences.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 #include "nsys_explain/model/names.hpp"
 
@@ -78,13 +79,6 @@ bool is_comparable(WorkPart part, const StragglerCase& one) {
   }
 }
 
-Cause cause_of_compute(const StragglerCase& one, const Divergence* divergence) {
-  if (one.same_kernels) return Cause::slow_kernel;
-  if (divergence == nullptr || divergence->aligned == 0) return Cause::unknown;
-  if (std::max(divergence->slower_ns(), divergence->extra_ns()) <= 0) return Cause::unknown;
-  return divergence->slower_ns() >= divergence->extra_ns() ? Cause::slow_kernel : Cause::extra_work;
-}
-
 Cause cause_of_starvation(const StragglerCase& one) {
   if (one.straggler.profile.allocations > one.peer.profile.allocations) return Cause::allocation;
   if (one.straggler.profile.synchronisations > one.peer.profile.synchronisations) return Cause::sync_stall;
@@ -92,10 +86,11 @@ Cause cause_of_starvation(const StragglerCase& one) {
 }
 
 /// The evidence table of the header, row by row.
-Cause cause_of_part(WorkPart part, const StragglerCase& one, const Divergence* divergence) {
+Cause cause_of_part(WorkPart part, const StragglerCase& one, std::optional<Cause> compute) {
   switch (part) {
     case WorkPart::compute:
-      return cause_of_compute(one, divergence);
+      if (one.same_kernels && compute.value_or(Cause::extra_work) == Cause::extra_work) return Cause::slow_kernel;
+      return compute.value_or(Cause::unknown);
     case WorkPart::copy:
       return Cause::extra_work;
     case WorkPart::profiling:
@@ -141,12 +136,19 @@ std::string instance_list(const std::vector<const StragglerCase*>& cases) {
   return cases.size() > shown ? text + ", ..." : text;
 }
 
-/// The cases that speak for the verdict, and what they have in common.
-std::string case_line(const std::vector<const StragglerCase*>& speaking, std::size_t all, WorkPart part) {
-  Nanoseconds more = 0, work = 0;
+/// More of a part in a case, on average.
+Nanoseconds mean_more(const std::vector<const StragglerCase*>& speaking, WorkPart part) {
+  Nanoseconds more_ns = 0;
+  for (const StragglerCase* one : speaking) more_ns += more_of(*one)[static_cast<std::size_t>(part)];
+  return more_ns / std::max<std::int64_t>(std::ssize(speaking), 1);
+}
+
+/// The cases that speak for the verdict, and what they have in common. `range`: that the host was in; empty: none.
+std::string case_line(const std::vector<const StragglerCase*>& speaking, std::size_t all, WorkPart part,
+                      const std::string& range) {
+  Nanoseconds work = 0;
   std::map<std::int32_t, std::size_t> peers;
   for (const StragglerCase* one : speaking) {
-    more += more_of(*one)[static_cast<std::size_t>(part)];
     work += one->straggler.work_ns - one->peer.work_ns;
     ++peers[one->peer.trace_rank];
   }
@@ -156,7 +158,8 @@ std::string case_line(const std::vector<const StragglerCase*>& speaking, std::si
   return fmt::format(
       "in {} of {} sampled collectives {} {:.3f} ms longer than on a median peer (most often trace rank {}); its work "
       "took {:.3f} ms longer in all (instances {} in straggler_cases)",
-      speaking.size(), all, meaning(part), ms(more / count), peer->first, ms(work / count), instance_list(speaking));
+      speaking.size(), all, range.empty() ? std::string(meaning(part)) : "the host was in " + range,
+      ms(mean_more(speaking, part)), peer->first, ms(work / count), instance_list(speaking));
 }
 
 std::string kernel_line(const std::vector<const StragglerCase*>& speaking) {
@@ -173,75 +176,13 @@ std::string kernel_line(const std::vector<const StragglerCase*>& speaking) {
                      peer_time > 0 ? static_cast<double>(time) / static_cast<double>(peer_time) : 0);
 }
 
-std::string difference_text(const WorkDifference& difference) {
-  std::string name = difference.name.size() > 90 ? difference.name.substr(0, 87) + "..." : difference.name;
-  return fmt::format("{} {}{}{}: {} in {:.3f} ms, peer {} in {:.3f} ms", work_event_kind_name(difference.kind), name,
-                     difference.shape.empty() ? "" : " ", difference.shape, difference.straggler_count,
-                     ms(difference.straggler_ns), difference.peer_count, ms(difference.peer_ns));
-}
-
-bool is_about(WorkEventKind kind, Cause cause) {
-  const bool on_gpu = kind == WorkEventKind::kernel || kind == WorkEventKind::copy;
-  return (cause == Cause::slow_kernel || cause == Cause::extra_work) ? on_gpu
-                                                                     : !on_gpu || cause == Cause::blocking_copy;
-}
-
-/// What shows what the host did in this part of the work; nothing where its calls do.
-std::optional<WorkEventKind> shown_by(WorkPart part) {
-  switch (part) {
-    case WorkPart::named_range:
-      return WorkEventKind::range;
-    case WorkPart::system_wait:
-    case WorkPart::file_access:
-      return WorkEventKind::host_stall;
-    case WorkPart::unseen:
-    case WorkPart::launching:
-      return WorkEventKind::function;
-    default:
-      return std::nullopt;
-  }
-}
-
-/// What most of the straggler's time beyond its peer's lies in; empty: in nothing by itself.
-std::string host_was_in(const Divergence& divergence, WorkPart part) {
-  const std::optional<WorkEventKind> kind = shown_by(part);
-  if (!kind) return {};
-  const WorkDifference* largest = nullptr;
-  Nanoseconds all_ns = 0;
-  for (const WorkDifference& difference : divergence.differences) {
-    if (difference.kind != *kind || difference.difference_ns() <= 0) continue;
-    all_ns += difference.difference_ns();
-    if (largest == nullptr) largest = &difference;
-  }
-  return largest != nullptr && 2 * largest->difference_ns() > all_ns ? largest->name : std::string();
-}
-
 void add_names(const Divergence& divergence, Cause cause, std::vector<std::string>& evidence) {
-  if (divergence.aligned > 0 && (cause == Cause::slow_kernel || cause == Cause::extra_work)) {
-    evidence.push_back(fmt::format(
-        "aligned by name and grid, {} kernels took {:.3f} ms here and {:.3f} ms on the peer; kernels without a "
-        "counterpart {:.3f} and {:.3f} ms",
-        divergence.aligned, ms(divergence.aligned_straggler_ns), ms(divergence.aligned_peer_ns),
-        ms(divergence.unaligned_straggler_ns), ms(divergence.unaligned_peer_ns)));
-  }
   const std::string largest = largest_differences(divergence, cause);
   if (!largest.empty()) evidence.push_back("largest differences (straggler_differences): " + largest);
   if (!divergence.first.empty()) evidence.push_back("first difference: " + divergence.first);
 }
 
 }  // namespace
-
-std::string largest_differences(const Divergence& divergence, Cause cause) {
-  constexpr std::size_t shown = 2;
-  std::string text;
-  std::size_t added = 0;
-  for (const WorkDifference& difference : divergence.differences) {
-    if (added == shown) break;
-    if (difference.difference_ns() <= 0 || !is_about(difference.kind, cause)) continue;
-    text += (added++ > 0 ? "; " : "") + difference_text(difference);
-  }
-  return text;
-}
 
 bool choose_peer(std::span<const CaseMember> members, StragglerCase& of) {
   std::vector<const CaseMember*> peers = comparable(members, of.straggler, of.same_kernels);
@@ -288,12 +229,16 @@ Nanoseconds heaviest_case(std::span<const StragglerCase> cases) {
 
 }  // namespace
 
-CaseVerdict judge_case(const StragglerCase& one, const Divergence* divergence) {
+std::optional<Cause> compute_cause(const ComputeDifference* compute) {
+  return compute == nullptr ? std::nullopt : std::optional(compute->cause());
+}
+
+CaseVerdict judge_case(const StragglerCase& one, std::optional<Cause> compute) {
   std::array<Nanoseconds, work_part_count> more = more_of(one);
   std::map<Cause, Nanoseconds> by_cause;
   for (std::size_t part = 0; part < work_part_count; ++part) {
     if (!is_comparable(static_cast<WorkPart>(part), one)) more[part] = 0;
-    if (more[part] > 0) by_cause[cause_of_part(static_cast<WorkPart>(part), one, divergence)] += more[part];
+    if (more[part] > 0) by_cause[cause_of_part(static_cast<WorkPart>(part), one, compute)] += more[part];
   }
   CaseVerdict verdict;
   for (const auto& [cause, difference_ns] : by_cause) {
@@ -304,7 +249,7 @@ CaseVerdict judge_case(const StragglerCase& one, const Divergence* divergence) {
   }
   for (std::size_t part = 0; part < work_part_count; ++part) {
     const auto which = static_cast<WorkPart>(part);
-    if (more[part] <= verdict.part_ns || cause_of_part(which, one, divergence) != verdict.cause) continue;
+    if (more[part] <= verdict.part_ns || cause_of_part(which, one, compute) != verdict.cause) continue;
     verdict.part_ns = more[part];
     verdict.part = which;
   }
@@ -321,25 +266,28 @@ double share_that_counts(std::span<const StragglerCase> cases) {
   for (const StragglerCase& one : cases) {
     const Nanoseconds weight = std::min(one.caused_wait_ns, heaviest);
     all += weight;
-    if (judge_case(one, nullptr).counts) counts += weight;
+    if (judge_case(one, std::nullopt).counts) counts += weight;
   }
   return all > 0 ? static_cast<double>(counts) / static_cast<double>(all) : 0;
 }
 
-CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence) {
+CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence,
+                          const ComputeDifference* compute) {
   CauseVerdict result;
   if (share_that_counts(cases) < least_that_counts) return result;
   const Nanoseconds heaviest = heaviest_case(cases);
 
   std::vector<CaseVerdict> verdicts;
-  for (const StragglerCase& one : cases) verdicts.push_back(judge_case(one, divergence));
+  for (const StragglerCase& one : cases) verdicts.push_back(judge_case(one, compute_cause(compute)));
   const bool same_kernels = runs_same_kernels(cases, verdicts);
   std::map<Cause, Nanoseconds> weight;
   std::map<std::pair<Cause, WorkPart>, Nanoseconds> part_weight;
   Nanoseconds all = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     CaseVerdict& verdict = verdicts[i];
-    if (same_kernels && !cases[i].same_kernels && verdict.cause == Cause::extra_work) verdict.counts = false;
+    if (same_kernels && !cases[i].same_kernels && verdict.part == WorkPart::compute &&
+        verdict.cause != Cause::slow_kernel)
+      verdict.counts = false;
     if (!verdict.counts) continue;
     const Nanoseconds w = std::min(cases[i].caused_wait_ns, heaviest);
     weight[verdict.cause] += w;
@@ -366,15 +314,16 @@ CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (verdicts[i].counts && verdicts[i].cause == result.cause) speaking.push_back(&cases[i]);
   }
-  result.evidence.push_back(case_line(speaking, cases.size(), result.part));
-  const bool on_gpu = result.cause == Cause::slow_kernel || result.cause == Cause::extra_work;
-  if (on_gpu && (divergence == nullptr || divergence->aligned == 0)) {
-    result.evidence.push_back(kernel_line(speaking));
-  }
+  std::string range;
   if (divergence != nullptr) {
-    result.host_was_in = host_was_in(*divergence, result.part);
-    add_names(*divergence, result.cause, result.evidence);
+    const Nanoseconds more_ns = mean_more(speaking, result.part) * divergence->cases;
+    result.host_was_in = host_was_in(*divergence, result.cause, result.part, more_ns);
+    if (!is_on_gpu(result.cause)) range = range_of_host(*divergence, more_ns);
   }
+  result.evidence.push_back(case_line(speaking, cases.size(), result.part, result.host_was_in.empty() ? "" : range));
+  if (result.part == WorkPart::unseen && !range.empty()) result.part = WorkPart::named_range;
+  if (is_on_gpu(result.cause) && compute == nullptr) result.evidence.push_back(kernel_line(speaking));
+  if (divergence != nullptr) add_names(*divergence, result.cause, result.evidence);
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/causes/compute_difference.hpp"
 #include "analysis/trace/divergence.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/work.hpp"
@@ -19,8 +20,8 @@
 ///
 /// More of what -> cause:
 /// - compute, though its kernels took no longer -> none: behind
-/// - compute: the same kernels, aligned by name and grid, took longer -> slow_kernel
-/// - compute: kernels without counterpart, or of larger grids, took longer -> extra_work
+/// - compute: most families of kernels took longer -> slow_kernel; more kernels -> extra_work; the same kernels, some
+///   larger or longer -> uneven_work (compute_difference.hpp)
 /// - copies and sets that nobody waited for -> extra_work
 /// - GPU idle: the profiler held the host up -> profiler_overhead
 /// - GPU idle: the host was allocating or freeing -> allocation
@@ -34,7 +35,7 @@
 /// The verdict is what most cases say, weighted by the waiting they caused (but none by more than four times the
 /// median: one long hiccup does not speak for a whole run); below half of the weight it is unknown. Records that a
 /// trace lost look like other kernels: where the straggler ran the same kernels as its peers in most of what counts,
-/// other kernels elsewhere are no extra work, and none beyond what peers themselves differ by in such cases. Against
+/// other kernels elsewhere are no more work, and none beyond what peers themselves differ by in such cases. Against
 /// members of another role, such as the neighbouring stage, only parts in which the GPU is idle count, and only where
 /// they are at least half of the straggler's own lateness: what runs there differs by design. slow_link is not decided
 /// here: a slow link shows in transfers, not in the work before a collective (cause_context.hpp).
@@ -77,9 +78,12 @@ struct CaseVerdict {
   Nanoseconds part_ns = 0;            ///< of `part` alone
 };
 
-/// `divergence`: of the straggler's cases, where traces were read again; tells slow_kernel from extra_work where the
-/// kernels are not the same.
-CaseVerdict judge_case(const StragglerCase& one, const Divergence* divergence);
+/// `compute`: why it computes longer, where that is known. Else, and where it runs more kernels elsewhere, the same
+/// kernels are slow_kernel; other kernels are unknown.
+CaseVerdict judge_case(const StragglerCase& one, std::optional<Cause> compute);
+
+/// Its cause; empty where nothing was compared.
+std::optional<Cause> compute_cause(const ComputeDifference* compute);
 
 struct CauseVerdict {
   Cause cause = Cause::unknown;
@@ -96,10 +100,8 @@ inline constexpr double least_that_counts = 0.1;
 
 /// `cases` in order of time; unknown where too little of them counts. None weighs more than the median case:
 /// among the longest delays are those that go by. The evidence names instances (rows of collective_instances) and
-/// tables of the store.
-CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence);
-
-/// The largest differences that bear on the cause, in words; empty where there are none.
-std::string largest_differences(const Divergence& divergence, Cause cause);
+/// tables of the store. `divergence`: of a few of the cases, and `compute`: nullptr where they are not known.
+CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence,
+                          const ComputeDifference* compute);
 
 }  // namespace nsys_explain::analysis

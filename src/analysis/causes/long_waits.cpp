@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "analysis/causes/attributed_time.hpp"
+#include "analysis/causes/named_differences.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -68,8 +70,8 @@ std::optional<std::int32_t> waited_for_alone(std::span<const LongWait> waits) {
   return main_rank(by_rank);
 }
 
-LongWait explain_wait(const StragglerCase& one, const Divergence* divergence) {
-  const CaseVerdict verdict = judge_case(one, divergence);
+LongWait explain_wait(const StragglerCase& one, const Divergence* divergence, const ComputeDifference* compute) {
+  const CaseVerdict verdict = judge_case(one, compute_cause(compute));
   LongWait wait;
   wait.instance = one.instance;
   wait.trace_rank = one.straggler.trace_rank;
@@ -77,8 +79,10 @@ LongWait explain_wait(const StragglerCase& one, const Divergence* divergence) {
   wait.caused_wait_ns = one.caused_wait_ns;
   wait.behind_ns = one.straggler.work_ns - one.peer.work_ns;
   if (!verdict.counts) return wait;
-  wait.cause = verdict.cause;
-  wait.part = verdict.part;
+  CauseVerdict told = decide_cause(std::span(&one, 1), divergence, compute);
+  wait.cause = told.cause;
+  wait.part = told.part;
+  wait.host_was_in = std::move(told.host_was_in);
   wait.more_ns = verdict.part_ns;
   if (divergence != nullptr) wait.detail = largest_differences(*divergence, verdict.cause);
   return wait;

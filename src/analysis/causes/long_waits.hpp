@@ -26,7 +26,7 @@ std::size_t waits_to_explain(const JobReport& report, std::span<const StragglerC
 /// The trace rank for which nearly all of these waits are (90% of the time), if there is one.
 std::optional<std::int32_t> waited_for_alone(std::span<const LongWait> waits);
 
-/// `divergence`: of this case alone; nullptr where the traces were not read again.
-LongWait explain_wait(const StragglerCase& one, const Divergence* divergence);
+/// `divergence` and `compute`: of this case alone; nullptr where the traces were not read again.
+LongWait explain_wait(const StragglerCase& one, const Divergence* divergence, const ComputeDifference* compute);
 
 }  // namespace nsys_explain::analysis

@@ -31,7 +31,7 @@ bool is_number(ColumnKind kind) {
   return kind == ColumnKind::integer || kind == ColumnKind::real;
 }
 
-std::size_t place_of(const Table& table, const std::string& name) {
+std::size_t place_among(const Table& table, const std::string& name) {
   const auto& columns = table.schema.columns;
   const auto found =
       std::find_if(columns.begin(), columns.end(), [&](const ColumnSchema& column) { return column.name == name; });
@@ -67,7 +67,7 @@ class Difference {
           fmt::format("table {} has no {}, so its rows cannot be compared; name columns with --by and --columns",
                       after.schema.name, keys_.empty() ? "texts that tell rows apart" : "numbers"));
     for (const std::string& name : values_) {
-      const ColumnSchema& column = after.schema.columns[place_of(after, name)];
+      const ColumnSchema& column = after.schema.columns[place_among(after, name)];
       if (!is_number(column.kind))
         throw std::invalid_argument(
             fmt::format("column '{}' holds no numbers, so there is no difference; leave it out of --columns", name));
@@ -93,13 +93,13 @@ class Difference {
   TableSchema schema() const {
     TableSchema schema{after_.schema.name + "_difference", "", {}};
     for (const std::string& name : keys_) {
-      ColumnSchema column = after_.schema.columns[place_of(after_, name)];
+      ColumnSchema column = after_.schema.columns[place_among(after_, name)];
       column.kind = column.kind == ColumnKind::text ? ColumnKind::text : ColumnKind::integer;
       schema.columns.push_back(std::move(column));
     }
     schema.columns.push_back({"in", ColumnKind::text, "", "both, before or after"});
     for (const std::string& name : values_) {
-      const ColumnSchema& column = after_.schema.columns[place_of(after_, name)];
+      const ColumnSchema& column = after_.schema.columns[place_among(after_, name)];
       for (const char* suffix : {"_before", "_after", "_change"})
         schema.columns.push_back({name + suffix, column.kind, column.unit, column.description});
     }
@@ -125,8 +125,8 @@ class Difference {
 
   void add(const Table& table, SideSum BothSides::*side) {
     std::vector<std::size_t> keys, values;
-    for (const std::string& name : keys_) keys.push_back(place_of(table, name));
-    for (const std::string& name : values_) values.push_back(place_of(table, name));
+    for (const std::string& name : keys_) keys.push_back(place_among(table, name));
+    for (const std::string& name : values_) values.push_back(place_among(table, name));
     for (std::size_t row = 0; row < table.row_count(); ++row) {
       SideSum& sum = rows_[key_of(table, keys, row)].*side;
       sum.integers.resize(values.size());
@@ -154,7 +154,7 @@ class Difference {
 
   void write(const RowKey& key, const BothSides& sides, RowWriter& writer) const {
     for (std::size_t k = 0; k < key.size(); ++k) {
-      const ColumnSchema& column = after_.schema.columns[place_of(after_, keys_[k])];
+      const ColumnSchema& column = after_.schema.columns[place_among(after_, keys_[k])];
       column.kind == ColumnKind::text ? writer << std::string_view(key[k].second) : writer << key[k].first;
     }
     writer << (sides.before.count == 0 ? "after" : sides.after.count == 0 ? "before" : "both");

@@ -17,12 +17,14 @@
 #include "analysis/findings/attribution_findings.hpp"
 #include "analysis/findings/capture_findings.hpp"
 #include "analysis/findings/communication_findings.hpp"
+#include "analysis/findings/connection_findings.hpp"
 #include "analysis/findings/cuda_error_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/link_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
+#include "analysis/findings/overlap_reasons.hpp"
 #include "analysis/findings/shared_gpu_findings.hpp"
 #include "analysis/findings/stage_findings.hpp"
 #include "analysis/findings/step_time_findings.hpp"
@@ -63,14 +65,14 @@ Nanoseconds cost_of(std::span<const Finding> findings, std::string_view id) {
   return found == findings.end() ? 0 : found->cost_ns.value_or(0);
 }
 
-/// Transfers that no compute hides. `late_ns`: of waiting that other findings tell. Where waiting cannot be told from
-/// transfers, nothing says what overlapping would save.
+/// Transfers that no compute hides. `late_ns`: of waiting that other findings tell, `setup_ns`: of connections made.
+/// Where waiting cannot be told from transfers, nothing says what overlapping would save.
 void add_exposed_communication(const JobReport& report, const JobTotals& totals, Nanoseconds late_ns,
-                               std::vector<Finding>& findings) {
+                               Nanoseconds setup_ns, std::vector<Finding>& findings) {
   const bool known = waiting_is_known(report);
   Nanoseconds lost_ns = 0;  // by slow links, in transfers
   for (const SlowLink& link : report.slow_links) lost_ns += link.lost_ns;
-  const Nanoseconds left_ns = totals.exposed - lost_ns - (known ? std::max(totals.wait, late_ns) : late_ns);
+  const Nanoseconds left_ns = totals.exposed - lost_ns - setup_ns - (known ? std::max(totals.wait, late_ns) : late_ns);
   const double part = share(left_ns, totals.window);
   if (part < share_worth_telling) return;
   Finding finding;
@@ -88,8 +90,9 @@ void add_exposed_communication(const JobReport& report, const JobTotals& totals,
                            : fmt::format("; hidden altogether they save {:.1f}% of a step", 100 * hidden->saved_share);
     if (totals.wait > 0)
       finding.evidence.push_back(fmt::format("besides, {} of waiting for late members", gpu_time(totals.wait)));
-    finding.recommendation =
-        "overlap them with compute (bucket sizes, prefetching, separate streams), or move fewer bytes";
+    OverlapAdvice advice = explain_exposed_communication(report);
+    std::move(advice.evidence.begin(), advice.evidence.end(), std::back_inserter(finding.evidence));
+    finding.recommendation = std::move(advice.recommendation);
   } else {
     finding.severity = FindingSeverity::low;
     finding.title = fmt::format(
@@ -232,7 +235,12 @@ std::vector<Finding> find_problems(const JobReport& report) {
   for (const SlowLink& link : report.slow_links) late_ns -= link.lost_ns;
   if (waiting_is_known(report))
     add_pipeline_bubble_finding(report, late_ns + cost_of(findings, "longest-stage"), findings);
-  add_exposed_communication(report, totals, late_ns, findings);
+  Nanoseconds setup_ns = 0;
+  if (std::optional<Finding> setup = find_connection_setup(report)) {
+    setup_ns = setup->cost_ns.value_or(0);
+    findings.push_back(*std::move(setup));
+  }
+  add_exposed_communication(report, totals, late_ns, setup_ns, findings);
   add_opaque_graphs(totals, findings);
   add_activity_findings(report, findings);
   add_quality_findings(report, totals, findings);

@@ -57,7 +57,7 @@ std::vector<std::int32_t> trace_ranks_of(const Stage& stage, const JobReport& re
 
 /// True where a straggler is among them, or a suspect that has more to compute or takes longer for it.
 bool is_named(const std::vector<std::int32_t>& ranks, const JobReport& report) {
-  LateRanks late = late_by(report, {Cause::slow_kernel, Cause::extra_work});
+  LateRanks late = late_by(report, {Cause::slow_kernel, Cause::extra_work, Cause::uneven_work});
   for (const Straggler& straggler : report.stragglers)
     late.insert(late.end(), straggler.trace_ranks.begin(), straggler.trace_ranks.end());
   return std::find_first_of(ranks.begin(), ranks.end(), late.begin(), late.end()) != ranks.end();

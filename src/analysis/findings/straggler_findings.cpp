@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "analysis/causes/long_waits.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/late_advice.hpp"
 #include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/shared_gpu_findings.hpp"
 #include "analysis/links/slow_links.hpp"
@@ -40,95 +42,6 @@ JobTime job_time(const JobReport& report) {
   }
   time.span_ns = last_ns - first_ns;
   return time;
-}
-
-/// What to do where the host launched late, by what it did instead.
-std::string advice_for_host(WorkPart part, const std::string& host_was_in) {
-  if (host_was_in.starts_with("MPI_")) return "find who comes late to that call of MPI, or take it out of the step";
-  if (part == WorkPart::unseen && !host_was_in.empty())
-    return "take that function off the launching thread (worker processes, prefetching), or make it faster; all that "
-           "CPU "
-           "samples met there: table cpu_functions";
-  switch (part) {
-    case WorkPart::module_load:
-      return "load GPU code before the loop: a warm-up step with every shape, or CUDA_MODULE_LOADING=EAGER";
-    case WorkPart::file_access:
-      return "take file access out of the training thread: more data loader workers with prefetching, a local copy of "
-             "the data set, checkpoints written in the background; compare the storage of this host with its peers'";
-    case WorkPart::named_range:
-      return "move what the NVTX range named in the evidence does off the launching thread: garbage collection at "
-             "fixed "
-             "steps on all ranks at once (gc.disable() and gc.collect(), or gc.freeze()), more data loader workers "
-             "with prefetching";
-    case WorkPart::system_wait:
-      return "find what the launching thread waits for (the system call is in the evidence): a lock, a data loader "
-             "worker, a network file system; capture with --osrt-threshold=1000 and --backtrace for its stack";
-    case WorkPart::descheduled:
-      return "give the launching thread a core of its own: check the binding (numactl, srun --cpu-bind=cores), the "
-             "number of threads (OMP_NUM_THREADS, data loader workers) and other processes on this host";
-    case WorkPart::launching:
-      return "make fewer and larger launches (CUDA graphs, torch.compile, fused kernels), and compare the CPU "
-             "frequency governor and load of this host with its peers'";
-    default:
-      return "find what the host did in the idle times of its GPU (rows of straggler_cases or long_waits): capture "
-             "this rank again "
-             "with -t cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree --python-sampling=true";
-  }
-}
-
-/// Of one GPU, or of places that share no more than their part of the program.
-std::string advice_for_one(Cause cause, WorkPart part, const std::string& host_was_in) {
-  switch (cause) {
-    case Cause::slow_kernel:
-      return "compare clocks, temperature and power limit with those of peers (nvidia-smi -q -d "
-             "CLOCK,POWER,TEMPERATURE,PERFORMANCE; look for active throttle reasons and other processes); if it stays "
-             "slow, run dcgmi diag -r 3, drain it and repeat the run";
-    case Cause::extra_work:
-      return "balance the work: sequence lengths per rank (bucketing, packing), experts per rank, layers per stage";
-    case Cause::launch_starved:
-      return advice_for_host(part, host_was_in);
-    case Cause::sync_stall:
-      return "remove the synchronisation from the step: no .item(), .cpu() or print of GPU values, "
-             "torch.cuda.synchronize() only for timing; a synchronisation that returns late points to an overloaded "
-             "host or to CUDA_LAUNCH_BLOCKING";
-    case Cause::blocking_copy:
-      return "copy asynchronously: pinned host memory (pin_memory=True) with non_blocking=True on a stream of its own, "
-             "prefetched before it is needed; keep what stays equal on the GPU";
-    case Cause::allocation:
-      return "allocate before the loop, or from a pool (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, "
-             "cudaMallocAsync); no torch.cuda.empty_cache() in the step; look for a rank whose memory is nearly full";
-    case Cause::slow_link:
-      return "check the links of the members named in the evidence (nvidia-smi nvlink -e, ibstat, counters of the "
-             "switch), and the mapping of ranks to nodes";
-    case Cause::profiler_overhead:
-      return "do not trust the times of this rank: profile less (fewer --trace domains, no sampling, a shorter "
-             "--capture-range), and repeat before looking for a fault in the job";
-    case Cause::unknown:
-      break;
-  }
-  return "capture this rank and a peer with -t cuda,nvtx,osrt --cpuctxsw=process-tree --cuda-graph-trace=node, and "
-         "compare their GPUs (nvidia-smi -q -d CLOCK,PERFORMANCE)";
-}
-
-/// What GPUs of a node or rack share comes first. Who shares its GPU has no clocks of its own.
-std::string advice(const JobReport& report, const Straggler& late) {
-  if (late.cause == Cause::slow_kernel && shares_its_gpu(report, late.trace_rank))
-    return std::string(advice_for_shared_gpu);
-  const bool shares_a_machine = late.level == Level::node || late.level == Level::rack;
-  if (!shares_a_machine) return advice_for_one(late.cause, late.part, late.host_was_in);
-  switch (late.cause) {
-    case Cause::slow_kernel:
-      return std::string(advice_for_slow_node);
-    case Cause::launch_starved:
-    case Cause::sync_stall:
-    case Cause::blocking_copy:
-    case Cause::allocation:
-      return "compare the host with others: CPU frequency governor, BIOS power profile, other jobs on it (a noisy "
-             "neighbour), daemons; then " +
-             advice_for_one(late.cause, late.part, late.host_was_in);
-    default:
-      return advice_for_one(late.cause, late.part, late.host_was_in);
-  }
 }
 
 /// Of a place the trace rank whose delays cost most.
@@ -191,22 +104,12 @@ void tell_size(const JobReport& report, double cost_share, Finding& finding) {
   finding.title += fmt::format("; {:.1f}% of all GPU time", 100 * cost_share);
 }
 
-/// "the GPU sat idle because the host launched late, in collate_batch (dataset.py)".
-std::string tell_cause(const Straggler& late) {
-  if (late.cause == Cause::launch_starved && late.part == WorkPart::file_access) {
-    const std::string call = late.host_was_in.empty() ? "" : fmt::format(" ({})", short_kernel_name(late.host_was_in));
-    return fmt::format("{}: it was reading or writing files{}", cause_meaning(late.cause), call);
-  }
-  const std::string where = late.host_was_in.empty() ? "" : ", in " + short_kernel_name(late.host_was_in);
-  return std::string(cause_meaning(late.cause)) + where;
-}
-
 Finding straggler_finding(const JobReport& report, const Straggler& straggler, const JobTime& time) {
   Finding finding = finding_about(report, straggler);
   const bool is_hidden = !straggler.behind.empty();
   finding.id = is_hidden ? "hidden-straggler" : "straggler";
   finding.title = fmt::format("{} {}: {}", name_and_place(report, straggler),
-                              is_hidden ? "is late, too" : "makes the others wait", tell_cause(straggler));
+                              is_hidden ? "is late, too" : "makes the others wait", tell_cause(report, straggler));
   tell_size(report, share(straggler.delay_cost_ns, time.all_windows_ns), finding);
   finding.evidence = straggler.evidence;
   finding.evidence.push_back(
@@ -227,7 +130,7 @@ Finding unproven_finding(const JobReport& report, const SuspectedStraggler& susp
   finding.id = "unproven-straggler";
   finding.title =
       fmt::format("{} seems to make the others wait{}; {} steps are too few to prove it", name_and_place(report, who),
-                  who.cause == Cause::unknown ? "" : fmt::format(": {}", tell_cause(who)), suspect.steps);
+                  who.cause == Cause::unknown ? "" : fmt::format(": {}", tell_cause(report, who)), suspect.steps);
   tell_size(report, who.cost_share, finding);
   finding.severity = std::max(FindingSeverity::medium, finding.severity);
   finding.evidence = {fmt::format("chance of this by luck: at most {:.1e}; a verdict needs {:.1e}", who.p_value,
@@ -277,7 +180,7 @@ Finding suspect_finding(const JobReport& report, const SuspectedStraggler& suspe
     const bool is_told = suspect.late.pattern != Pattern::unknown;
     finding.evidence.push_back(fmt::format("{}most likely because {}",
                                            is_told ? fmt::format("{}, ", pattern_name(suspect.late.pattern)) : "",
-                                           tell_cause(suspect.late)));
+                                           tell_cause(report, suspect.late)));
   }
   finding.evidence.insert(finding.evidence.end(), suspect.late.evidence.begin(), suspect.late.evidence.end());
   return finding;
@@ -300,6 +203,38 @@ std::vector<Finding> findings_of_late_by(const SlowLink& link, const JobReport& 
     if (link_behind(report, suspect.late) == &link) findings.push_back(suspect_finding(report, suspect));
   return findings;
 }
+
+namespace {
+
+/// Why delays wander, and what to do.
+void tell_rotating_cause(const JobReport& report, Finding& finding) {
+  const double held = 100 * report.delay.rotating_share;
+  switch (report.delay.rotating_cause) {
+    case Cause::uneven_work:
+      finding.evidence.push_back(
+          fmt::format("{:.0f}% of it is for who runs more or larger kernels in that step than the median of its peers: "
+                      "work that depends on data (columns of table steps; grids in kernels_by_launch)",
+                      held));
+      finding.recommendation = std::string(advice_for_uneven_work);
+      break;
+    case Cause::slow_kernel:
+      finding.evidence.push_back(fmt::format(
+          "{:.0f}% of it is for whose kernels of equal grids take longer in that step: work that depends on "
+          "data, or clocks that change",
+          held));
+      finding.recommendation =
+          "see which kernels take longer (table kernel_peers, spread of kernels_by_launch): a few, and work depends on "
+          "data (sequence lengths, tokens per expert), or all, and clocks change (nvidia-smi -q -d CLOCK,POWER)";
+      break;
+    default:
+      finding.recommendation =
+          "look for what hits every host now and then: data loader workers that run dry, launching threads without a "
+          "core of their own (srun --cpu-bind=cores), daemons and interrupts on the hosts, garbage collection; capture "
+          "with NVTX ranges around them; one rank's pause costs everybody, so pauses at the same step are cheaper";
+  }
+}
+
+}  // namespace
 
 void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& findings) {
   if (!report.delay.rotating) return;
@@ -324,13 +259,19 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
   finding.severity = severity_of(cost, lost_time);
   const std::string longer = describe_late_without_cost(report);
   const WhatIf* const balanced = what_if_balanced(report);
-  finding.title = fmt::format("{} cost {}, {:.1f}% of all GPU time; {}",
-                              balanced != nullptr ? "kernels that take longer now on one trace rank, now on another"
-                                                  : "delays that wander from trace rank to trace rank",
-                              gpu_time(unnamed_ns), 100 * cost,
-                              !longer.empty() ? longer
-                                              : fmt::format("nobody {}is late as a rule",
-                                                            attributed_stragglers(report).empty() ? "" : "else "));
+  const std::string nobody =
+      !longer.empty() ? longer
+                      : fmt::format("nobody {}is late as a rule", attributed_stragglers(report).empty() ? "" : "else ");
+  if (report.delay.rotating_cause == Cause::uneven_work) {
+    const double waiting = share(report.delay.wait_ns, time.all_windows_ns);
+    finding.severity = severity_of(waiting, lost_time);
+    finding.title = fmt::format(
+        "work is uneven, and in each step another trace rank has most of it: {:.1f}% of all GPU time is waiting; {}",
+        100 * waiting, nobody);
+  } else {
+    finding.title = fmt::format("delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; {}",
+                                gpu_time(unnamed_ns), 100 * cost, nobody);
+  }
   finding.evidence.push_back(
       fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
                   report.delay.gpu_hours_per_day * share(unnamed_ns, report.delay.attributed_ns), gpu_time(unnamed_ns),
@@ -340,17 +281,7 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
                   "delays all others (column caused_wait_ns of table steps)",
                   ranks, 100 * share(worst->caused_wait_ns, unnamed_ns), worst->trace_rank));
   if (balanced != nullptr) tell_saving(*balanced, finding);
-  finding.recommendation =
-      balanced != nullptr
-          ? "share the work of each step out evenly: deal samples out by tokens and not by count, sort or pack "
-            "sequences by length, cut the longest; kernels of larger grids have more to do (table kernels_by_launch)"
-          : "look for what hits every host now and then: garbage collection (gc.disable() and gc.collect() at the same "
-            "step "
-            "on "
-            "all ranks), data loader workers that run dry, launching threads without a core of their own (srun "
-            "--cpu-bind=cores), daemons and interrupts on the hosts; one rank's pause costs everybody, so pauses at "
-            "the same "
-            "step are cheaper";
+  tell_rotating_cause(report, finding);
   finding.cost_ns = unnamed_ns;
   findings.push_back(std::move(finding));
 }
@@ -360,12 +291,12 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   const JobTime time = job_time(report);
   Nanoseconds all_ns = 0, held_ns = 0;
   for (const RankSummary& rank : report.ranks) all_ns += rank.wait_ns;
-  std::map<std::pair<Cause, WorkPart>, Nanoseconds> by_cause;
+  std::map<std::tuple<Cause, WorkPart, std::string>, Nanoseconds> by_cause;
   Finding finding;
   finding.id = "long-waits";
   for (const LongWait& wait : report.long_waits) {
     held_ns += wait.caused_wait_ns;
-    by_cause[{wait.cause, wait.part}] += wait.caused_wait_ns;
+    by_cause[{wait.cause, wait.part, wait.host_was_in}] += wait.caused_wait_ns;
     std::string line = fmt::format(
         "instance {}: the others waited {:.3f} ms for trace rank {}; its work took {:.3f} ms longer than that of trace "
         "rank {}",
@@ -380,7 +311,7 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   }
   const auto main = std::max_element(by_cause.begin(), by_cause.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  const auto [cause, part] = main->first;
+  const auto& [cause, part, host_was_in] = main->first;
   const double cost = share(held_ns, time.all_windows_ns);
   finding.severity = cost >= lost_time.high ? FindingSeverity::medium : FindingSeverity::low;
   const bool is_one = report.long_waits.size() == 1;
@@ -389,15 +320,17 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
       fmt::format("{} delay{}{} cause{} {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
                   report.long_waits.size(), is_one ? "" : "s", alone ? fmt::format(" of trace rank {}", *alone) : "",
                   is_one ? "s" : "", 100 * share(held_ns, all_ns), 100 * cost,
-                  cause == Cause::slow_kernel  ? "the same kernels took longer"
-                  : cause == Cause::extra_work ? "the last arriver had more to compute"
-                                               : cause_meaning(cause));
+                  cause == Cause::slow_kernel   ? "the same kernels took longer"
+                  : cause == Cause::extra_work  ? "the last arriver had more to compute"
+                  : cause == Cause::uneven_work ? "some kernels of the last arriver did more"
+                                                : cause_meaning(cause));
+  if (!host_was_in.empty()) finding.title += ", in " + short_kernel_name(host_was_in);
   finding.evidence.push_back(
       "each line is one delay, by the collective before which it came about (rows of table long_waits); nobody is late "
       "often enough for a verdict");
   finding.recommendation = cause == Cause::slow_kernel && shares_its_gpu(report, report.long_waits.front().trace_rank)
                                ? std::string(advice_for_shared_gpu)
-                               : advice_for_one(cause, part, {});
+                               : advice_for_one(cause, part, host_was_in);
   finding.cost_ns = held_ns;
   if (alone) {
     finding.trace_ranks = {*alone};

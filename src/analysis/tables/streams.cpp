@@ -23,7 +23,7 @@ constexpr std::int64_t stream_time_spans = 256;
 using StreamKey = std::pair<std::uint32_t, std::uint32_t>;  ///< context, stream
 
 struct StreamUse {
-  std::int64_t kernels = 0, memory_operations = 0, graph_launches = 0;
+  std::int64_t kernels = 0, communication = 0, memory_operations = 0, graph_launches = 0;
   Nanoseconds first_ns = 0, last_ns = 0, busy_ns = 0;
   bool is_busy = false;
 };
@@ -122,22 +122,15 @@ std::vector<Table> stream_tables(const RankEvents& events) {
     ++(activity.kind == ActivityKind::kernel             ? use.kernels
        : activity.kind == ActivityKind::memory_operation ? use.memory_operations
                                                          : use.graph_launches);
+    const bool is_kernel = activity.kind == ActivityKind::kernel;
+    if (is_kernel && events.is_communication(events.device.kernels[activity.index])) ++use.communication;
   });
   std::vector<Table> tables;
-  tables.push_back(make_table({"streams",
-                               "What ran on each CUDA stream",
-                               {{"context", ColumnKind::integer, "", ""},
-                                {"stream", ColumnKind::integer, "", "CUPTI's number"},
-                                {"kernels", ColumnKind::integer, "", ""},
-                                {"memory_operations", ColumnKind::integer, "", "copies and sets"},
-                                {"graph_launches", ColumnKind::integer, "", "graphs recorded as one interval"},
-                                {"first_ns", ColumnKind::time, "ns", "first start"},
-                                {"last_ns", ColumnKind::time, "ns", "last end"},
-                                {"busy_ns", ColumnKind::integer, "ns", "union of its activities"}}}));
+  tables.push_back(make_table(schema::streams));
   RowWriter stream_row(tables.back());
   for (const auto& [key, use] : streams.all()) {
-    stream_row << std::int64_t{key.first} << std::int64_t{key.second} << use.kernels << use.memory_operations
-               << use.graph_launches << use.first_ns << use.last_ns << use.busy_ns;
+    stream_row << std::int64_t{key.first} << std::int64_t{key.second} << use.kernels << use.communication
+               << use.memory_operations << use.graph_launches << use.first_ns << use.last_ns << use.busy_ns;
   }
   tables.push_back(make_table(schema::stream_concurrency));
   RowWriter level_row(tables.back());

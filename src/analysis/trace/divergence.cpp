@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "model/kernel_name.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -98,18 +100,9 @@ double ms(Nanoseconds time_ns) {
 
 /// Kernel names with their templates fill lines: the function is enough where the table has the rest.
 std::string short_form(const std::string& name) {
-  std::string text = name;
-  for (const std::string nameless : {"<unnamed>::", "(anonymous namespace)::"}) {
-    for (std::size_t at = text.find(nameless); at != std::string::npos; at = text.find(nameless)) {
-      text.erase(at, nameless.size());
-    }
-  }
-  text.resize(std::min(text.find_first_of("<("), text.size()));
-  if (const std::size_t space = text.rfind(' '); space != std::string::npos && text.starts_with("void ")) {
-    text = text.substr(space + 1);
-  }
-  if (const std::size_t colons = text.rfind("::"); colons != std::string::npos) text = text.substr(colons + 2);
-  return text.empty() ? name : text;
+  std::string_view text = nsys_explain::function_name(name);  // not that of a sample
+  if (const std::size_t colons = text.rfind("::"); colons != std::string_view::npos) text.remove_prefix(colons + 2);
+  return text.empty() ? name : std::string(text);
 }
 
 std::string in_words(const WorkEvent* straggler, const WorkEvent* peer) {
@@ -132,29 +125,21 @@ bool differs(const WorkEvent& straggler, const WorkEvent& peer) {
          static_cast<double>(straggler.duration_ns) > telling_ratio * static_cast<double>(peer.duration_ns);
 }
 
-void add_kernel_pair(const WorkEvent* straggler, const WorkEvent* peer, Divergence& result) {
-  const bool aligned = straggler != nullptr && peer != nullptr && straggler->shape == peer->shape;
-  if (aligned) ++result.aligned;
-  if (straggler != nullptr) {
-    (aligned ? result.aligned_straggler_ns : result.unaligned_straggler_ns) += straggler->duration_ns;
-  }
-  if (peer != nullptr) (aligned ? result.aligned_peer_ns : result.unaligned_peer_ns) += peer->duration_ns;
-}
-
 void rank_differences(std::vector<WorkDifference>& differences) {
   std::sort(differences.begin(), differences.end(), [](const WorkDifference& a, const WorkDifference& b) {
     const Nanoseconds size_a = std::abs(a.difference_ns()), size_b = std::abs(b.difference_ns());
-    return size_a != size_b ? size_a > size_b : std::tie(a.kind, a.name, a.shape) < std::tie(b.kind, b.name, b.shape);
+    return size_a != size_b ? size_a > size_b
+                            : std::tie(a.kind, a.name, a.shape, a.range) < std::tie(b.kind, b.name, b.shape, b.range);
   });
 }
 
-using DifferenceKey = std::tuple<WorkEventKind, std::string, std::string>;
+using DifferenceKey = std::tuple<WorkEventKind, std::string, std::string, std::string>;
 
 std::vector<WorkDifference> sum_by_name(std::span<const WorkEvent> straggler, std::span<const WorkEvent> peer) {
   std::map<DifferenceKey, WorkDifference> sums;
   const auto entry = [&](const WorkEvent& event) -> WorkDifference& {
-    WorkDifference& sum = sums[{event.kind, event.name, event.shape}];
-    std::tie(sum.kind, sum.name, sum.shape) = std::tie(event.kind, event.name, event.shape);
+    WorkDifference& sum = sums[{event.kind, event.name, event.shape, event.range}];
+    std::tie(sum.kind, sum.name, sum.shape, sum.range) = std::tie(event.kind, event.name, event.shape, event.range);
     return sum;
   };
   for (const WorkEvent& event : straggler) {
@@ -189,8 +174,7 @@ Divergence diverge(std::span<const WorkEvent> straggler, std::span<const WorkEve
     const WorkEvent* left = s == no_pair ? nullptr : &straggler_order[s];
     const WorkEvent* right = p == no_pair ? nullptr : &peer_order[p];
     if (left == nullptr && right == nullptr) continue;
-    if ((left != nullptr ? left : right)->kind == WorkEventKind::kernel) add_kernel_pair(left, right, result);
-    if (!result.first.empty()) continue;
+    if (!result.first.empty()) break;
     if (left == nullptr || right == nullptr) {
       // A short event on one side only is a detail, unless it is a kernel or a copy.
       const WorkEvent& lone = left != nullptr ? *left : *right;
@@ -209,8 +193,9 @@ void merge(Divergence& sum, const Divergence& other) {
   std::map<DifferenceKey, WorkDifference> all;
   for (const auto* part : {&std::as_const(sum.differences), &other.differences}) {
     for (const WorkDifference& difference : *part) {
-      WorkDifference& entry = all[{difference.kind, difference.name, difference.shape}];
-      std::tie(entry.kind, entry.name, entry.shape) = std::tie(difference.kind, difference.name, difference.shape);
+      WorkDifference& entry = all[{difference.kind, difference.name, difference.shape, difference.range}];
+      std::tie(entry.kind, entry.name, entry.shape, entry.range) =
+          std::tie(difference.kind, difference.name, difference.shape, difference.range);
       entry.straggler_count += difference.straggler_count;
       entry.peer_count += difference.peer_count;
       entry.straggler_ns += difference.straggler_ns;
@@ -220,11 +205,7 @@ void merge(Divergence& sum, const Divergence& other) {
   sum.differences.clear();
   for (auto& [key, difference] : all) sum.differences.push_back(std::move(difference));
   rank_differences(sum.differences);
-  sum.aligned += other.aligned;
-  sum.aligned_straggler_ns += other.aligned_straggler_ns;
-  sum.aligned_peer_ns += other.aligned_peer_ns;
-  sum.unaligned_straggler_ns += other.unaligned_straggler_ns;
-  sum.unaligned_peer_ns += other.unaligned_peer_ns;
+  sum.cases += other.cases;
   if (sum.first.empty()) sum.first = other.first;
 }
 

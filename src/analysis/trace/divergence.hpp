@@ -25,10 +25,11 @@ struct WorkEvent {
   std::string shape;            ///< kernel: grid and block; copy: bytes; else empty
   Nanoseconds start_ns = 0;     ///< from the launch of the previous communication kernel; of GPU work: its launch
   Nanoseconds duration_ns = 0;  ///< on the GPU for kernels and copies, on the host for the rest
+  std::string range = {};       ///< kernel: the innermost NVTX range that launched it; empty: none
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(kind, name, shape, start_ns, duration_ns);
+    archive(kind, name, shape, start_ns, duration_ns, range);
   }
 };
 
@@ -36,16 +37,18 @@ struct WorkEvent {
 inline constexpr std::size_t most_work_events = 2048;
 
 /// What was launched, and what the launching threads did, between the launch of the previous communication kernel and
-/// of the one that starts at `enter_ns` (trace time): kernels, copies, calls that block, NVTX ranges that launch
-/// nothing, host stalls, functions by CPU samples. In the program's order, not in that of execution, so that traces of
+/// of the one that starts at `enter_ns` (trace time): kernels, copies, calls that block, NVTX ranges that began
+/// and ended there (what they launch takes the host little: without the ranges inside, from 0.1 ms), host stalls,
+/// functions by CPU samples. In the program's order, not in that of execution, so that traces of
 /// two ranks can be compared.
 std::vector<WorkEvent> work_events(const RankEvents& events, Nanoseconds enter_ns);
 
-/// One name and shape, on both sides.
+/// One name, shape and range, on both sides.
 struct WorkDifference {
   WorkEventKind kind = WorkEventKind::kernel;
   std::string name;
   std::string shape;
+  std::string range;
   std::int64_t straggler_count = 0, peer_count = 0;
   Nanoseconds straggler_ns = 0, peer_ns = 0;
 
@@ -53,16 +56,9 @@ struct WorkDifference {
 };
 
 struct Divergence {
-  std::vector<WorkDifference> differences;  ///< largest absolute difference first, then by kind, name and shape
-  // Kernels only. Aligned: same name, same grid and block, in the same order.
-  std::int64_t aligned = 0;
-  Nanoseconds aligned_straggler_ns = 0, aligned_peer_ns = 0;
-  /// Kernels of the straggler without a counterpart, or with one of another shape, less those of the peer.
-  Nanoseconds unaligned_straggler_ns = 0, unaligned_peer_ns = 0;
+  std::vector<WorkDifference> differences;  ///< largest absolute difference first, then by kind, name, shape and range
+  std::int64_t cases = 1;                   ///< that it is the sum of
   std::string first;  ///< the first point at which the two differ, in words; empty where they never do
-
-  Nanoseconds slower_ns() const { return aligned_straggler_ns - aligned_peer_ns; }
-  Nanoseconds extra_ns() const { return unaligned_straggler_ns - unaligned_peer_ns; }
 };
 
 /// Aligns the two lists (global alignment after Needleman and Wunsch: as many pairs of equal name as possible, and of

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -10,12 +12,15 @@
 #include "analysis/trace/host_activity.hpp"
 #include "analysis/trace/host_stalls.hpp"
 #include "analysis/trace/launch_order.hpp"
+#include "analysis/trace/nvtx_nesting.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
 
 /// Calls, ranges and host stalls below this are noise of the host.
 constexpr Nanoseconds shortest_event_ns = 20'000;
+/// Ranges that launch are as many as operators, and launching is not what they are told for.
+constexpr Nanoseconds shortest_launching_range_ns = 100'000;
 
 std::string_view copy_name(const MemoryOperation& operation) {
   if (operation.is_set) return "set";
@@ -63,6 +68,7 @@ class EventLister {
   EventLister(const RankEvents& events, const LaunchSegment& segment) : events_(events), segment_(segment) {}
 
   std::vector<WorkEvent> list() {
+    find_ranges();
     add_kernels();
     add_copies();
     std::sort(launches_.begin(), launches_.end());
@@ -93,6 +99,7 @@ class EventLister {
           fmt::format("{}x{}x{} of {}x{}x{}", k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z),
           launch_time_ns(events_, kernel), kernel.end_ns - kernel.start_ns);
       if (const auto call = events_.launches.find(kernel.correlation_id, kernel.start_ns)) {
+        list_.back().range = range_around(*call);
         launching_threads_.insert(call->thread_id);
         launches_.push_back(call->start_ns);
       }
@@ -126,12 +133,44 @@ class EventLister {
     return launch != launches_.end() && *launch < range.end_ns;
   }
 
+  /// The program's that are open at some time of the segment, by start: of one thread outer before inner ones.
+  void find_ranges() {
+    for_each_outer_first(events_.process.nvtx_ranges, segment_.end_ns, [&](std::uint32_t index) {
+      const NvtxRange range = events_.process.nvtx_ranges[index];
+      if (range.is_nccl_call || range.kind == NvtxKind::mark || range.start_ns >= segment_.end_ns) return;
+      if (end_of(range, segment_.end_ns) > segment_.start_ns) ranges_.push_back(range);
+    });
+  }
+
+  /// The innermost around a call; empty where there is none.
+  std::string range_around(const ApiCall& call) const {
+    const auto begun = std::partition_point(ranges_.begin(), ranges_.end(),
+                                            [&](const NvtxRange& range) { return range.start_ns <= call.start_ns; });
+    const auto innermost = std::find_if(std::make_reverse_iterator(begun), ranges_.rend(), [&](const NvtxRange& range) {
+      return range.thread_id == call.thread_id && end_of(range, segment_.end_ns) > call.start_ns;
+    });
+    return innermost == ranges_.rend() ? std::string() : without_numbers(text(innermost->text));
+  }
+
+  /// Each without those directly inside it.
   void add_ranges() {
-    for (const NvtxRange& range : events_.process.nvtx_ranges) {
-      if (range.is_nccl_call || range.end_ns == no_time || range.end_ns - range.start_ns < shortest_event_ns) continue;
-      if (!inside(range.start_ns) || range.end_ns > segment_.end_ns) continue;
-      if (!launching_threads_.contains(range.thread_id) || launches_within(range)) continue;
-      add(WorkEventKind::range, without_numbers(text(range.text)), {}, range.start_ns, range.end_ns - range.start_ns);
+    std::vector<Nanoseconds> own_ns;
+    std::map<std::uint32_t, std::vector<std::size_t>> open;  // by thread
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      const NvtxRange& range = ranges_[i];
+      const Nanoseconds end_ns = end_of(range, segment_.end_ns);
+      own_ns.push_back(end_ns - range.start_ns);
+      std::vector<std::size_t>& around = open[range.thread_id];
+      while (!around.empty() && end_of(ranges_[around.back()], segment_.end_ns) < end_ns) around.pop_back();
+      if (!around.empty()) own_ns[around.back()] -= own_ns.back();
+      around.push_back(i);
+    }
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      const NvtxRange& range = ranges_[i];
+      const Nanoseconds least_ns = launches_within(range) ? shortest_launching_range_ns : shortest_event_ns;
+      if (range.end_ns == no_time || range.end_ns > segment_.end_ns || !inside(range.start_ns)) continue;
+      if (own_ns[i] < least_ns || !launching_threads_.contains(range.thread_id)) continue;
+      add(WorkEventKind::range, without_numbers(text(range.text)), {}, range.start_ns, own_ns[i]);
     }
   }
 
@@ -161,6 +200,7 @@ class EventLister {
   const LaunchSegment& segment_;
   std::set<std::uint32_t> launching_threads_;
   std::vector<Nanoseconds> launches_;  ///< of kernels, ascending
+  std::vector<NvtxRange> ranges_;
   std::vector<WorkEvent> list_;
 };
 

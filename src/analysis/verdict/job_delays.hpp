@@ -33,15 +33,17 @@ struct SlowRank {
 /// Delays of all trace ranks, the same on every tool rank; ranks by index.
 struct JobDelays {
   std::size_t bins = 0;
-  bool by_step = false;                      ///< bins are steps (or equally many in a row), else spans of time
-  std::size_t steps = 0;                     ///< in all bins; 0: spans of time
-  std::vector<std::uint64_t> role;           ///< RankTimeline::role
-  std::vector<std::int64_t> caused_wait_ns;  ///< by rank, then bin
-  std::vector<GpuSpeed> speed;               ///< against GPUs that run the same kernels
-  std::vector<StageBalance> stages;          ///< of a pipeline; empty where there is none
-  std::vector<SpeedWander> wander;           ///< by rank; empty where no steps are known
-  std::vector<Nanoseconds> kernel_ns;        ///< of a typical bin, by rank; likewise
-  std::vector<double> slowness;              ///< kernel_slowness, by rank, then bin; likewise
+  bool by_step = false;                        ///< bins are steps (or equally many in a row), else spans of time
+  std::size_t steps = 0;                       ///< in all bins; 0: spans of time
+  std::vector<std::uint64_t> role;             ///< RankTimeline::role
+  std::vector<std::int64_t> caused_wait_ns;    ///< by rank, then bin
+  std::vector<GpuSpeed> speed;                 ///< against GPUs that run the same kernels
+  std::vector<StageBalance> stages;            ///< of a pipeline; empty where there is none
+  std::vector<SpeedWander> wander;             ///< by rank; empty where no steps are known
+  std::vector<Nanoseconds> kernel_ns;          ///< of a typical bin, by rank; likewise
+  std::vector<std::int64_t> kernels_ns;        ///< kernel time, by rank, then bin; likewise
+  std::vector<std::int64_t> usual_kernels_ns;  ///< of the same kernels, were each as long as is usual on its rank
+  std::vector<double> slowness;                ///< kernel_slowness, by rank, then bin; likewise
   /// By rank, then bin: work beyond that of peers, and transfers over slow links; may be negative.
   std::vector<Nanoseconds> excess_work_ns;
   std::vector<Nanoseconds> slow_transfer_ns;  ///< likewise: the transfers in it; empty where there are none

@@ -113,16 +113,26 @@ std::uint64_t digest_of_partners(std::uint64_t others, std::int32_t trace_rank) 
   return (others ^ static_cast<std::uint64_t>(trace_rank)) * 0x9E3779B97F4A7C15 + 1;
 }
 
-std::uint64_t names_of_kernels(const RankEvents& events) {
-  std::set<StringIndex> names;
-  const std::vector<KernelKind>& kinds = events.device.kernel_kinds;
-  for (std::size_t k = 0; k < kinds.size(); ++k) {
-    if (!events.communication_kinds[k]) names.insert(kinds[k].short_name);
+std::uint64_t names_of_kernels(const RankEvents& events, const Steps& steps) {
+  struct Use {
+    std::size_t latest_step = 0, steps = 0;  ///< steps count from 1 here; 0: before the first
+  };
+  std::map<StringIndex, Use> names;
+  std::vector<Use*> of_kind;
+  for (const KernelKind& kind : events.device.kernel_kinds) of_kind.push_back(&names[kind.short_name]);
+  std::size_t step = 0;
+  for (const Kernel& kernel : events.device.kernels) {
+    while (step < steps.start_ns.size() && kernel.start_ns >= steps.start_ns[step]) ++step;
+    Use& use = *of_kind[kernel.kind];
+    if (events.is_communication(kernel) || step == use.latest_step) continue;
+    use = {step, use.steps + 1};
   }
+  std::set<StringIndex> computing;
+  for (std::size_t k = 0; k < of_kind.size(); ++k)
+    if (!events.communication_kinds[k]) computing.insert(events.device.kernel_kinds[k].short_name);
   std::uint64_t digest = 0;  // a sum: string indices differ from file to file, and so does their order
-  for (const StringIndex name : names) {
-    digest += hash_of(events.trace.strings[name]);
-  }
+  for (const StringIndex name : computing)
+    if (2 * names[name].steps >= steps.start_ns.size()) digest += hash_of(events.trace.strings[name]);
   return digest;
 }
 

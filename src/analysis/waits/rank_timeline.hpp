@@ -127,8 +127,10 @@ struct RankTimeline {
 RankTimeline make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators,
                        const Steps& steps, std::uint64_t kernel_names);
 
-/// Digest of which compute kernels a rank runs, by base name: neither how many, nor how large, nor how long.
-std::uint64_t names_of_kernels(const RankEvents& events);
+/// Digest of which compute kernels a rank runs, by base name: neither how many, nor how large, nor how long. Of a run
+/// with steps those that are in at least half of them: what a rank alone does now and then, such as an evaluation, is
+/// no other program.
+std::uint64_t names_of_kernels(const RankEvents& events, const Steps& steps);
 
 /// Takes over what an instance tells of one arrival, for measure(). Outcomes may come in any order and need not be
 /// complete.

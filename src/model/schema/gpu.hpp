@@ -192,6 +192,18 @@ inline constexpr struct StageBalance : Declaration {
                  "Kernel time of each pipeline stage per span of whole steps, of its median trace rank on a GPU of "
                  "usual speed"}};
 
+inline constexpr struct Streams : Declaration {
+  Integer context{*this, "context"};
+  Integer stream{*this, "stream", "", "CUPTI's number"};
+  Integer kernels{*this, "kernels"};
+  Integer communication_kernels{*this, "communication_kernels", "", "of these"};
+  Integer memory_operations{*this, "memory_operations", "", "copies and sets"};
+  Integer graph_launches{*this, "graph_launches", "", "graphs recorded as one interval"};
+  Time first_ns{*this, "first_ns", "ns", "first start"};
+  Time last_ns{*this, "last_ns", "ns", "last end"};
+  Integer busy_ns{*this, "busy_ns", "ns", "union of its activities"};
+} streams{{"streams", "What ran on each CUDA stream"}};
+
 inline constexpr struct StreamConcurrency : Declaration {
   Integer busy_streams{*this, "busy_streams", "", "exactly that many"};
   Integer duration_ns{*this, "duration_ns", "ns"};

@@ -129,6 +129,15 @@ inline constexpr struct RunParts : Declaration {
 } run_parts{{"run_parts",
              "What each trace rank recorded, from its first to its last GPU activity, and which part is analysed"}};
 
+inline constexpr struct FirstCollectives : Declaration {
+  Text communicator{*this, "communicator"};
+  Integer members{*this, "members"};
+  Integer transfer_ns{*this, "transfer_ns", "ns", "of its first collective that is analysed, from the last enter on"};
+  Integer longest_later_ns{*this, "longest_later_ns", "ns", "of its later ones"};
+  Integer later{*this, "later", "", "how many these are"};
+} first_collectives{{"first_collectives",
+                     "The first collective of each communicator against its later ones: connections are made in it"}};
+
 inline constexpr struct CollectivesInStep : Declaration {
   Text operation{*this, "operation", "", "what the members do"};
   Integer place{*this, "place", "", "the collective's number among those of its operation in a step, from 0"};
@@ -207,19 +216,20 @@ inline constexpr Cases long_waits{{"long_waits",
                                    "the last arriver and of a median peer before them"}};
 
 inline constexpr struct StragglerDifferences : Declaration {
-  Integer trace_rank{*this, "trace_rank", "", "the straggler"};
+  Integer trace_rank{*this, "trace_rank", "", "the straggler, or last arriver of long_waits"};
   Text kind{*this, "kind", "",
             "kernel, copy, call, range (NVTX), host_stall or function (CPU samples, each for its period)"};
   Text name{*this, "name", "", "kernel, kind of copy, CUDA call, NVTX range, system call"};
   Text shape{*this, "shape", "", "grid and block of a kernel, bytes of a copy"};
+  Text range{*this, "range", "", "NVTX range that launched a kernel, the innermost"};
   Integer count{*this, "count", "", "on the straggler"};
   Integer peer_count{*this, "peer_count", "", "on the peer"};
   Integer total_ns{*this, "total_ns", "ns", "on the straggler"};
   Integer peer_total_ns{*this, "peer_total_ns", "ns", "on the peer"};
   Integer difference_ns{*this, "difference_ns", "ns", "straggler less peer"};
 } straggler_differences{{"straggler_differences",
-                         "What stragglers did differently from a peer before the worst of straggler_cases, largest "
-                         "difference first"}};
+                         "What stragglers did differently from a peer before the worst of straggler_cases, and last "
+                         "arrivers before long_waits, largest difference first"}};
 
 inline constexpr struct LevelSums : Declaration {
   Text level{*this, "level", "", "kind of place"};

@@ -341,6 +341,8 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   attribution.delays.speed = std::move(surplus.speed);
   attribution.delays.wander = std::move(surplus.wander);
   attribution.delays.kernel_ns = std::move(surplus.kernel_ns);
+  attribution.delays.kernels_ns = std::move(surplus.kernels_ns);
+  attribution.delays.usual_kernels_ns = std::move(surplus.usual_kernels_ns);
   attribution.delays.slowness = std::move(surplus.slowness);
   attribution.delays.stages = std::move(surplus.stages);
   attribution.delays.slow_ranks = slow_ranks(job, links);

@@ -7,6 +7,7 @@
 #include "analysis/links/messages.hpp"
 #include "analysis/replay/slack.hpp"
 #include "analysis/waits/collectives_in_step.hpp"
+#include "model/schema/job.hpp"
 #include "model/schema/links.hpp"
 
 namespace nsys_explain::pipeline {
@@ -57,6 +58,47 @@ Table collective_slack(const exchange::Communicator& communicator, const CrossRa
   std::sort(sizes.begin(), sizes.end(),
             [](const CollectiveSize& a, const CollectiveSize& b) { return a.instance < b.instance; });
   return analysis::slack_table(replay.graph(), sizes, names_of(cross));
+}
+
+Table first_collectives(const exchange::Communicator& communicator, const CrossRank& cross) {
+  struct Part {
+    Nanoseconds first_ns = -1;  ///< of the first instance, on the tool rank that holds it
+    Nanoseconds longest_later_ns = 0;
+    std::int64_t later = 0;
+    std::int32_t communicator = -1, members = 0;
+  };
+  std::vector<Part> mine;
+  for (const MatchedBlock& block : cross.blocks) {
+    Part part;
+    part.communicator = block.communicator;
+    for (const Instance& instance : block.instances) {
+      if (!instance.complete || !has_lateness(instance)) continue;
+      part.members = instance.members;
+      if (instance.sequence == 0) {
+        part.first_ns = instance.transfer_ns;
+      } else {
+        part.longest_later_ns = std::max(part.longest_later_ns, instance.transfer_ns);
+        ++part.later;
+      }
+    }
+    mine.push_back(part);
+  }
+  std::map<std::int32_t, Part> all;
+  for (const Part& part : communicator.gather(std::span<const Part>(mine)).values) {
+    Part& sum = all[part.communicator];
+    sum.first_ns = std::max(sum.first_ns, part.first_ns);
+    sum.longest_later_ns = std::max(sum.longest_later_ns, part.longest_later_ns);
+    sum.later += part.later;
+    sum.members = std::max(sum.members, part.members);
+  }
+  Table table = make_table(schema::first_collectives);
+  RowWriter row(table);
+  const std::vector<std::string> names = names_of(cross);
+  for (const auto& [number, part] : all)
+    if (part.first_ns >= 0)
+      row << std::string_view(names[static_cast<std::size_t>(number)]) << std::int64_t{part.members} << part.first_ns
+          << part.longest_later_ns << part.later;
+  return table;
 }
 
 Table exchange_balances(const exchange::Communicator& communicator, const CrossRank& cross,

@@ -16,6 +16,9 @@ Table collectives_in_step(const exchange::Communicator& communicator, const std:
 /// Collective: table `slack`; empty where the job is not replayed.
 Table collective_slack(const exchange::Communicator& communicator, const CrossRank& cross, const JobReplay& replay);
 
+/// Collective: table `first_collectives`.
+Table first_collectives(const exchange::Communicator& communicator, const CrossRank& cross);
+
 /// Collective: table `exchange_balances`; `tables` are the joined ones on rank 0.
 Table exchange_balances(const exchange::Communicator& communicator, const CrossRank& cross,
                         const std::vector<LocalTrace>& local_traces, const std::vector<Table>& tables);

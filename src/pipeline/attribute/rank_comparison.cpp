@@ -95,6 +95,22 @@ analysis::RankCategories CategoryPlan::of(const std::string& input_path) const {
   return {&usual_, wall_seconds_};
 }
 
+void CategoryPlan::require_inputs(const ingest::MergedDiscovery& found) const {
+  for (const OfInputs& special : special_) {
+    const bool matches = std::any_of(found.traces.begin(), found.traces.end(), [&](const auto& trace) {
+      return ingest::matches_pattern(special.pattern, trace.name);
+    });
+    const bool matches_failed = std::any_of(found.failed.begin(), found.failed.end(), [&](const InputReport& input) {
+      return ingest::matches_pattern(special.pattern, input.path);
+    });
+    if (!matches && !matches_failed)
+      throw std::runtime_error(
+          fmt::format("--categories-of '{}' matches no input, so its map would tell nothing; write a "
+                      "pattern of their paths, such as '*/run1/*.sqlite'",
+                      special.pattern));
+  }
+}
+
 std::string CategoryPlan::names() const {
   std::vector<std::string> names{usual_.name()};
   for (const OfInputs& special : special_)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/tables/categories.hpp"
+#include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "pipeline/run/job.hpp"
@@ -19,6 +20,8 @@ class CategoryPlan {
   explicit CategoryPlan(const JobSpecification& job);
 
   analysis::RankCategories of(const std::string& input_path) const;
+  /// Throws std::runtime_error where a pattern is of none of these inputs: problem, why, what to do.
+  void require_inputs(const ingest::MergedDiscovery& found) const;
   /// Names of the maps, the usual one first.
   std::string names() const;
 

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/causes/rotating_cause.hpp"
 #include "analysis/waits/patterns.hpp"
 #include "pipeline/attribute/attribution.hpp"
 
@@ -131,6 +132,11 @@ DelaySummary summarise_delays(const Attribution& attribution, const std::vector<
   const bool unnamed = 50 * (summary.attributed_ns - named) > windows && 2 * named < summary.attributed_ns;
   summary.rotating = unnamed && attribution.delays.by_step &&
                      analysis::wanders(attribution.delays.caused_wait_ns, ranks.size(), attribution.delays.bins);
+  if (summary.rotating) {
+    const analysis::RotatingCause why = analysis::rotating_cause(attribution.delays);
+    summary.rotating_cause = why.cause;
+    summary.rotating_share = why.share;
+  }
   summary.steps = static_cast<std::int64_t>(attribution.steps.start_ns.size());
   summary.first_step = attribution.steps.first_number;
   constexpr const char* sources[] = {"none", "nvtx", "periodicity"};

@@ -142,6 +142,8 @@ WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRa
       time.shared = share_shared_kernels(communicator, job, rank_tables, *stages);
       surplus.stages = analysis::compare_stages(time, surplus.speed, *stages);
     }
+    surplus.kernels_ns = std::move(time.kernel_ns);
+    surplus.usual_kernels_ns = std::move(sums.usual_kernel_ns);
   } else {
     const std::vector<analysis::SpeedWander> spread = analysis::spread_of_executions(surplus.speed);
     analysis::doubt_wandering_speeds(analysis::typical_wander(spread), surplus.speed);

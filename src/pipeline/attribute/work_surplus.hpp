@@ -23,6 +23,7 @@ struct WorkSurplus {
   // As in JobDelays.
   std::vector<analysis::SpeedWander> wander;
   std::vector<Nanoseconds> kernel_ns;
+  std::vector<std::int64_t> kernels_ns, usual_kernels_ns;
   std::vector<double> slowness;
   std::vector<analysis::StageBalance> stages;  ///< where there are stages to balance, and the job has steps
 };

@@ -40,6 +40,7 @@ std::vector<Table> compared_tables(const std::vector<Table>& joined) {
   std::vector<Table> tables = compare_trace_ranks(joined, CategoryPlan({}), {});
   tables.push_back(analysis::bandwidth_table({}, {}, {}));
   tables.push_back(analysis::slow_links_table({}));
+  tables.push_back(make_table(schema::first_collectives));
   tables.push_back(make_table(schema::slack));
   tables.push_back(analysis::exchange_balances_table({}, {}, {}));
   tables.push_back(analysis::collectives_in_step_table({}));

@@ -37,10 +37,10 @@ void write_member(RowWriter& row, const analysis::CaseMember& member) {
   for (const std::uint32_t part_ns : profile.parts_ns) row << std::int64_t{part_ns};
 }
 
-void write_cases(Table& table, const CasesOfStraggler& of, const analysis::Divergence* divergence) {
+void write_cases(Table& table, const CasesOfStraggler& of, std::optional<Cause> compute) {
   RowWriter row(table);
   for (const analysis::StragglerCase& one : of.cases) {
-    const analysis::CaseVerdict verdict = analysis::judge_case(one, divergence);
+    const analysis::CaseVerdict verdict = analysis::judge_case(one, compute);
     row << std::int64_t{of.trace_rank} << one.instance << one.last_enter_ns << one.caused_wait_ns << one.own_lateness_ns
         << std::int64_t{one.peer.trace_rank} << (verdict.counts ? cause_name(verdict.cause) : "none")
         << (verdict.counts ? work_parts()[static_cast<std::size_t>(verdict.part)].name : "none") << one.same_kernels;
@@ -56,20 +56,21 @@ CaseTables::CaseTables()
       differences_(make_table(schema::straggler_differences)),
       long_waits_(make_table(cases_schema(schema::long_waits))) {}
 
-void CaseTables::add_cases(const CasesOfStraggler& of, const analysis::Divergence* divergence) {
-  write_cases(cases_, of, divergence);
+void CaseTables::add_cases(const CasesOfStraggler& of, std::optional<Cause> compute) {
+  write_cases(cases_, of, compute);
 }
 
-void CaseTables::add_long_wait(const CasesOfStraggler& of, const analysis::Divergence* divergence) {
-  write_cases(long_waits_, of, divergence);
+void CaseTables::add_long_wait(const CasesOfStraggler& of, std::optional<Cause> compute) {
+  write_cases(long_waits_, of, compute);
 }
 
 void CaseTables::add_differences(std::int32_t straggler, const analysis::Divergence& divergence) {
   RowWriter row(differences_);
   for (const analysis::WorkDifference& difference : divergence.differences) {
     row << std::int64_t{straggler} << analysis::work_event_kind_name(difference.kind)
-        << std::string_view(difference.name) << std::string_view(difference.shape) << difference.straggler_count
-        << difference.peer_count << difference.straggler_ns << difference.peer_ns << difference.difference_ns();
+        << std::string_view(difference.name) << std::string_view(difference.shape) << std::string_view(difference.range)
+        << difference.straggler_count << difference.peer_count << difference.straggler_ns << difference.peer_ns
+        << difference.difference_ns();
   }
 }
 

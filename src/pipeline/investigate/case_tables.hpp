@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "analysis/trace/divergence.hpp"
@@ -13,8 +14,9 @@ namespace nsys_explain::pipeline {
 class CaseTables {
  public:
   CaseTables();
-  void add_cases(const CasesOfStraggler& of, const analysis::Divergence* divergence);
-  void add_long_wait(const CasesOfStraggler& of, const analysis::Divergence* divergence);
+  /// `compute`: analysis::compute_cause of them.
+  void add_cases(const CasesOfStraggler& of, std::optional<Cause> compute);
+  void add_long_wait(const CasesOfStraggler& of, std::optional<Cause> compute);
   void add_differences(std::int32_t straggler, const analysis::Divergence& divergence);
   std::vector<Table> release() { return {std::move(cases_), std::move(differences_), std::move(long_waits_)}; }
 

@@ -10,8 +10,11 @@
 
 #include "analysis/causes/cause_context.hpp"
 #include "analysis/causes/causes.hpp"
+#include "analysis/causes/compute_difference.hpp"
 #include "analysis/causes/long_waits.hpp"
 #include "analysis/trace/divergence.hpp"
+#include "model/schema/gpu.hpp"
+#include "pipeline/investigate/case_proposals.hpp"
 #include "pipeline/investigate/case_tables.hpp"
 #include "pipeline/investigate/straggler_cases.hpp"
 #include "pipeline/run/pack.hpp"
@@ -44,10 +47,10 @@ struct Reply {
 /// The cases that speak for what profiles alone make the likeliest cause: others have their names in other events, and
 /// cases in which the straggler is only behind have nothing to compare.
 std::vector<std::size_t> telling_cases(const CasesOfStraggler& of) {
-  const Cause cause = analysis::decide_cause(of.cases, nullptr).cause;
+  const Cause cause = analysis::decide_cause(of.cases, nullptr, nullptr).cause;
   std::vector<std::size_t> telling, of_cause;
   for (std::size_t c = 0; c < of.cases.size(); ++c) {
-    const analysis::CaseVerdict verdict = analysis::judge_case(of.cases[c], nullptr);
+    const analysis::CaseVerdict verdict = analysis::judge_case(of.cases[c], std::nullopt);
     if (!verdict.counts) continue;
     telling.push_back(c);
     if (verdict.cause == cause) of_cause.push_back(c);
@@ -160,6 +163,56 @@ std::vector<std::optional<analysis::Divergence>> compare_events(const exchange::
   return divergences;
 }
 
+/// Those who share its place or not, without all who are late where that leaves somebody.
+std::vector<std::int32_t> compared_with(const Straggler& straggler, const JobRanks& job, const RoleOfRank& role_of,
+                                        std::span<Straggler* const> late) {
+  const std::vector<std::int32_t> peers = peers_elsewhere(straggler, job, role_of);
+  std::vector<std::int32_t> healthy;
+  for (const std::int32_t peer : peers) {
+    const bool is_late = std::any_of(late.begin(), late.end(), [&](const Straggler* other) {
+      return std::binary_search(other->trace_ranks.begin(), other->trace_ranks.end(), peer);
+    });
+    if (!is_late) healthy.push_back(peer);
+  }
+  return healthy.empty() ? peers : healthy;
+}
+
+/// Of the whole window where it is late throughout; else of the collectives that were looked into, as long as their
+/// kernels are of enough kinds to tell a slow GPU from larger work.
+std::optional<analysis::ComputeDifference> compute_difference(const Inquiry& inquiry, const Table* kernels,
+                                                              const Straggler& straggler,
+                                                              std::span<Straggler* const> late,
+                                                              const std::optional<analysis::Divergence>& divergence) {
+  constexpr std::int64_t enough_families = 3;
+  std::optional<analysis::ComputeDifference> of_cases;
+  if (divergence) of_cases = analysis::compare_compute(*divergence);
+  const bool throughout = straggler.pattern == Pattern::persistent || straggler.pattern == Pattern::unknown;
+  if (kernels == nullptr || (!throughout && of_cases && of_cases->families >= enough_families)) return of_cases;
+  const auto role_of = [&](std::int32_t rank) { return inquiry.delays.role[inquiry.job.index_of(rank)]; };
+  std::vector<std::int32_t> alike;
+  for (const std::int32_t rank : straggler.trace_ranks)
+    if (role_of(rank) == role_of(straggler.trace_rank)) alike.push_back(rank);
+  return analysis::compare_compute(*kernels, alike, compared_with(straggler, inquiry.job, role_of, late));
+}
+
+/// Collective: why each of them computes longer, by index; tool rank 0 has the tables.
+std::vector<std::optional<analysis::ComputeDifference>> compare_computes(
+    const exchange::Communicator& communicator, const Inquiry& inquiry, const JobReport& report,
+    std::span<Straggler* const> late, const std::vector<std::optional<analysis::Divergence>>& divergences) {
+  std::vector<std::optional<analysis::ComputeDifference>> differences;
+  if (communicator.is_root()) {
+    const Table* const kernels = find_table(report.tables, schema::kernels_by_launch);
+    for (std::size_t s = 0; s < divergences.size(); ++s) {
+      if (s < std::min(late.size(), most_stragglers)) {
+        differences.push_back(compute_difference(inquiry, kernels, *late[s], late, divergences[s]));
+      } else {
+        differences.push_back(divergences[s] ? analysis::compare_compute(*divergences[s]) : std::nullopt);
+      }
+    }
+  }
+  return all_gather_packed(communicator, differences).front();
+}
+
 }  // namespace
 
 const analysis::ProcessWindows& windows_of(const Inquiry& inquiry, const std::string& input) {
@@ -183,26 +236,28 @@ void investigate_stragglers(const exchange::Communicator& communicator, const In
   const std::size_t stragglers = all.size();
   std::move(collected.long_waits.begin(), collected.long_waits.end(), std::back_inserter(all));
   const auto divergences = compare_events(communicator, inquiry, all, report.warnings);
+  const auto computes = compare_computes(communicator, inquiry, report, late, divergences);
   CaseTables tables;
   for (std::size_t s = 0; s < all.size(); ++s) {
     const analysis::Divergence* divergence = divergences[s] ? &*divergences[s] : nullptr;
+    const analysis::ComputeDifference* compute = computes[s] ? &*computes[s] : nullptr;
+    if (divergence != nullptr) tables.add_differences(all[s].trace_rank, *divergence);
     if (s >= stragglers) {
-      report.long_waits.push_back(analysis::explain_wait(all[s].cases.front(), divergence));
-      tables.add_long_wait(all[s], divergence);
+      report.long_waits.push_back(analysis::explain_wait(all[s].cases.front(), divergence, compute));
+      tables.add_long_wait(all[s], analysis::compute_cause(compute));
       continue;
     }
     Straggler& straggler = *late[s];
     analysis::CauseVerdict verdict;
     if (!analysis::late_by_transfers(report, inquiry.delays, straggler))
-      verdict = analysis::decide_cause(all[s].cases, divergence);
+      verdict = analysis::decide_cause(all[s].cases, divergence, compute);
     straggler.cause = verdict.cause;
     straggler.part = verdict.part;
     straggler.host_was_in = std::move(verdict.host_was_in);
     straggler.evidence.insert(straggler.evidence.begin(), std::make_move_iterator(verdict.evidence.begin()),
                               std::make_move_iterator(verdict.evidence.end()));
-    analysis::complete_cause(report, inquiry.delays, straggler);
-    tables.add_cases(all[s], divergence);
-    if (divergence != nullptr) tables.add_differences(all[s].trace_rank, *divergence);
+    analysis::complete_cause(report, inquiry.delays, compute, straggler);
+    tables.add_cases(all[s], analysis::compute_cause(compute));
   }
   for (Table& table : tables.release()) report.tables.push_back(std::move(table));
 }

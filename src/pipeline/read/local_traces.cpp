@@ -99,7 +99,7 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
          [&] { rank.profiles = PackedRows(analysis::profile_work(events, arrivals[d].arrivals)); },
          [&] { rank.pieces = PackedRows(analysis::fold_activity(events, arrivals[d].arrivals)); },
          [&] { rank.exposed = PackedRows(analysis::exposed_stretches(events, arrivals[d].arrivals)); }});
-    rank.kernel_names = analysis::names_of_kernels(events);
+    rank.kernel_names = analysis::names_of_kernels(events, rank.steps);
     analysis::mark_blocking(events, arrivals[d].arrivals);
     for (Arrival& arrival : arrivals[d].arrivals) arrival.step = rank.steps.index_of(arrival.enter_ns);
     if (!arrivals[d].fused.empty()) tables.push_back(collectives::fused_operations_table(arrivals[d].fused));

@@ -23,7 +23,7 @@ struct Scene {
   }
   Cause cause_after(Cause before) {
     straggler.cause = before;
-    complete_cause(report, delays, straggler);
+    complete_cause(report, delays, nullptr, straggler);
     return straggler.cause;
   }
   void slow_link(std::vector<std::int32_t> trace_ranks) {

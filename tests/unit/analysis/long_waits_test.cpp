@@ -95,7 +95,8 @@ TEST(LongWaits, NoneWhereASuspectExplainsThem) {
 
 TEST(LongWaits, BecomeOneFindingWithALineEach) {
   JobReport report = job();
-  report.long_waits = {explain_wait(wait_of(0, 6 * ms), nullptr), explain_wait(wait_of(0, 2 * ms), nullptr)};
+  report.long_waits = {explain_wait(wait_of(0, 6 * ms), nullptr, nullptr),
+                       explain_wait(wait_of(0, 2 * ms), nullptr, nullptr)};
   EXPECT_EQ(report.long_waits[0].cause, Cause::profiler_overhead);
   const std::vector<Finding> findings = find_problems(report);
   const auto finding =

@@ -10,6 +10,9 @@ TEST(FunctionName, LeavesOutWhatItReturnsAndTakes) {
   EXPECT_EQ(function_name("scale(float*)"), "scale");
   EXPECT_EQ(function_name("ncclDevKernel_AllGather_RING_LL"), "ncclDevKernel_AllGather_RING_LL");
   EXPECT_EQ(function_name(""), "");
+  EXPECT_EQ(function_name("std::enable_if<(sizeof(T1)>(2)), void>::type internal::gemvx::kernel<int, 7>(T1, int)"),
+            "internal::gemvx::kernel");
+  EXPECT_EQ(function_name("typename std::enable_if<!a<T>::b, void>::type f<float>(float*)"), "f");
 }
 
 TEST(FunctionName, KeepsNamespacesWithoutName) {

@@ -95,6 +95,22 @@ TEST(Fault, ExtraWorkHasLargerGridsOrMoreKernels) {
             clean.durations.size() + std::size_t{6} * 2 * 5);  // steps x layers x half of 10 kernels
 }
 
+TEST(Fault, AnExpertThatIsBusyTakesLongerOnEqualGrids) {
+  const OwnWork clean = own_work(simulate(plan_with("")).ranks[2]);
+  const OwnWork busy = own_work(simulate(plan_with("uneven_work:rank=2,factor=2")).ranks[2]);
+  EXPECT_EQ(busy.grids, clean.grids);
+  std::size_t doubled = 0;
+  for (std::size_t i = 0; i < clean.durations.size(); ++i)
+    doubled += 2 * busy.durations[i] > 3 * clean.durations[i] ? 1 : 0;
+  EXPECT_EQ(doubled, std::size_t{6} * 2 * 2);  // steps x layers x two kinds of GEMMs
+}
+
+TEST(Fault, SequenceLengthsAreDrawnForEachRankAndStep) {
+  const SimulatedJob job = simulate(plan_with("uneven_work:factor=0.4"));
+  EXPECT_NE(own_work(job.ranks[1]).grids, own_work(simulate(plan_with("")).ranks[1]).grids);
+  EXPECT_NE(own_work(job.ranks[1]).grids, own_work(job.ranks[2]).grids);
+}
+
 TEST(Fault, MoreLayersBelongToAllRanksOfAStage) {
   JobPlan plan = small_plan();
   plan.layout = {2, 4, 2, 2, 0};
@@ -227,7 +243,8 @@ TEST(Fault, ExpectedCauseAndPattern) {
   EXPECT_EQ(cause("slow_gpu:rank=1"), "slow_kernel");
   EXPECT_EQ(cause("slow_node:node=1"), "slow_kernel");
   EXPECT_EQ(cause("late_host:rank=1"), "launch_starved");
-  EXPECT_EQ(cause("extra_work:rank=1"), "extra_work");
+  EXPECT_EQ(cause("extra_work:rank=1,mode=more"), "extra_work");
+  EXPECT_EQ(cause("extra_work:rank=1"), "uneven_work");
   EXPECT_EQ(cause("sync_stall:rank=1"), "sync_stall");
   EXPECT_EQ(cause("blocking_copy:rank=1"), "blocking_copy");
   EXPECT_EQ(cause("allocation:rank=1"), "allocation");

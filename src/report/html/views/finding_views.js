@@ -4,6 +4,7 @@ export const viewOfFinding = {
   "allocation-churn": "host",
   "blocking-copies": "host",
   "clocks-unrelated": "clocks",
+  "connection-setup": "communicators",
   "cuda-errors": "host",
   "dependency-stalled": "idle",
   "dominant-kernel": "kernels",
