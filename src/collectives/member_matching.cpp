@@ -43,19 +43,17 @@ Numbers numbers_in_order(std::span<const MemberArrivals> members) {
   return numbers;
 }
 
-/// True where who leaves has waited for the others.
-bool waits_for_others(const Arrival& arrival) {
-  return end_model(arrival.operation).may_end_together() && !is_one_way(arrival.directions);
+/// A receiver leaves after its sender has entered, while a sender may be done before.
+bool is_received(std::span<const Arrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment) {
+  if (match.size() != 2 || !is_one_way(arrivals[match.front()].directions)) return false;
+  const bool sends_first = arrivals[match.front()].directions == Directions::sends;
+  const Arrival& sender = arrivals[sends_first ? match.front() : match.back()];
+  const Arrival& receiver = arrivals[sends_first ? match.back() : match.front()];
+  return alignment.time_scale_ns == no_time || sender.enter_ns <= receiver.exit_ns + 4 * alignment.time_scale_ns;
 }
 
 /// No member leaves an operation before another has entered it, except where members need not wait for each other.
 bool is_possible(std::span<const Arrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment) {
-  if (match.size() == 2 && is_one_way(arrivals[match.front()].directions)) {
-    const bool sends_first = arrivals[match.front()].directions == Directions::sends;
-    const Arrival& sender = arrivals[sends_first ? match.front() : match.back()];
-    const Arrival& receiver = arrivals[sends_first ? match.back() : match.front()];
-    return sender.enter_ns <= receiver.exit_ns + 4 * alignment.time_scale_ns;
-  }
   const Waiting waiting = end_model(arrivals[match.front()].operation).waiting;
   if (waiting != Waiting::all && waiting != Waiting::peers) return true;
   Nanoseconds last_enter_ns = arrivals[match.front()].enter_ns, first_exit_ns = arrivals[match.front()].exit_ns;
@@ -77,7 +75,7 @@ bool lie_on_lines(std::span<const Arrival> arrivals, std::span<const MemberArriv
     for (std::size_t i = 0; i < member.indices.size(); ++i) {
       const Arrival& a = arrivals[first.indices[i]];
       const Arrival& b = arrivals[member.indices[i]];
-      if (!waits_for_others(a)) continue;
+      if (!end_model(a.operation).may_end_together()) continue;
       x.push_back(static_cast<double>(b.exit_ns - arrivals[member.indices.front()].exit_ns));
       y.push_back(static_cast<double>(a.exit_ns - b.exit_ns));
     }
@@ -170,11 +168,11 @@ struct MovedRun {
 
   /// Whether a clock that stepped or slewed is no explanation: the run is too short for one, or most of it has a
   /// counterpart with which it ends far more evenly. A clock's error would leave exits in order even, and the alignment
-  /// of it without counterparts.
-  bool is_better_aligned() const {
+  /// of it without counterparts. A sender that leaves before its receiver enters is without counterpart, too.
+  bool is_better_aligned(bool one_way) const {
     constexpr std::size_t short_run = 4;
     constexpr Nanoseconds times = 4;  // intervals between operations are ten times as large as the noise of ends
-    if (moved <= short_run) return true;
+    if (moved <= short_run && !one_way) return true;
     const Nanoseconds in_order = usual_change_ns(in_order_ns), in_alignment = usual_change_ns(in_alignment_ns);
     return 2 * in_alignment_ns.size() >= moved && in_alignment >= 0 && times * in_alignment < in_order;
   }
@@ -198,9 +196,9 @@ std::vector<MovedRun> moved_runs(std::span<const std::int64_t> numbers,
   return runs;
 }
 
-/// Whether most of what the alignment moves is better there.
+/// Whether most of what the alignment moves is better there. one_way: sends and their receives, all in causal order.
 bool is_clearly_better(const Numbers& aligned, std::span<const Arrival> arrivals,
-                       std::span<const MemberArrivals> members) {
+                       std::span<const MemberArrivals> members, bool one_way) {
   std::map<std::int64_t, std::size_t> first;
   for (std::size_t i = 0; i < aligned.front().size(); ++i) first[aligned.front()[i]] = i;
   const auto exit_ns = [&](std::size_t m, std::size_t i) { return arrivals[members[m].indices[i]].exit_ns; };
@@ -209,7 +207,7 @@ bool is_clearly_better(const Numbers& aligned, std::span<const Arrival> arrivals
     const auto difference_ns = [&](std::size_t i, std::size_t j) { return exit_ns(m, i) - exit_ns(0, j); };
     for (const MovedRun& run : moved_runs(aligned[m], first, difference_ns)) {
       moved += run.moved;
-      better += run.is_better_aligned() ? run.moved : 0;
+      better += run.is_better_aligned(one_way) ? run.moved : 0;
     }
   }
   return 2 * better > moved;
@@ -231,7 +229,10 @@ std::vector<MatchedArrivals> match_members(std::span<const Arrival> arrivals, st
     if (is_credible) return in_order;
   }
   const Numbers numbers = aligned_numbers(arrivals, members, alignment);
-  if (!in_order.empty() && !is_clearly_better(numbers, arrivals, members)) return in_order;
+  const bool one_way = std::all_of(in_order.begin(), in_order.end(), [&](const MatchedArrivals& match) {
+    return is_received(arrivals, match, alignment);
+  });
+  if (!in_order.empty() && !is_clearly_better(numbers, arrivals, members, one_way)) return in_order;
   std::vector<MatchedArrivals> matches = matches_of_numbers(members, numbers);
   join_loose(arrivals, members, numbers, matches);
   return matches;

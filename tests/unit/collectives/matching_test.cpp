@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <random>
 
@@ -404,6 +405,61 @@ std::size_t exchanges_in_the_middle(std::int64_t enters_apart_us) {
 
 TEST(Match, StagesThatAgreeWorseExchangeWhatTheirOtherNeighboursLeave) {
   EXPECT_EQ(exchanges_in_the_middle(800), 200U);
+}
+
+/// Two stages, the first two micro-batches ahead: it sends one forward twice before it receives one back. A sender is
+/// done after 20 us, a receiver 600 us after its sender entered. `index` counts the sends or receives of a member.
+std::vector<Arrival> two_stages(std::int64_t steps) {
+  std::vector<Arrival> all;
+  std::array<std::int32_t, 2> positions{}, sent{}, received{};
+  const auto add = [&](std::int32_t member, bool sends, Nanoseconds enter_ns, Nanoseconds exit_ns) {
+    const auto m = static_cast<std::size_t>(member);
+    Arrival a = arrival(member, positions[m]++, enter_ns, Operation::send_recv);
+    a.exit_ns = exit_ns;
+    a.peer_or_root = 1 - member;
+    a.directions = sends ? Directions::sends : Directions::receives;
+    a.index = (sends ? sent : received)[m]++;
+    all.push_back(a);
+  };
+  constexpr Nanoseconds us = 1'000, step_ns = 10'000 * us;
+  for (std::int64_t k = 0; k < steps; ++k) {
+    const Nanoseconds now_ns = k * step_ns + 37 * us * (k * 13 % 41);
+    for (const Nanoseconds at_us : {0, 1'000, 4'000}) {  // forward
+      add(0, true, now_ns + at_us * us, now_ns + (at_us + 20) * us);
+      add(1, false, now_ns + (at_us + 300) * us, now_ns + (at_us + 600) * us);
+    }
+    for (const Nanoseconds at_us : {2'000, 5'000, 7'000}) {  // backward
+      add(1, true, now_ns + at_us * us, now_ns + (at_us + 20) * us);
+      add(0, false, now_ns + (at_us + 100) * us, now_ns + (at_us + 600) * us);
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Arrival& a, const Arrival& b) {
+    return std::pair(a.trace_rank, a.enter_ns) < std::pair(b.trace_rank, b.enter_ns);
+  });
+  positions = {};
+  for (Arrival& a : all) a.position = positions[static_cast<std::size_t>(a.trace_rank)]++;
+  return all;
+}
+
+TEST(Match, TheKthSendOfADirectionMeetsItsKthReceive) {
+  // In the order of both directions together the second operation of stage 0 is a send, that of stage 1 a receive, but
+  // the third of stage 0 receives where that of stage 1 receives, too.
+  constexpr std::int64_t steps = 50;
+  const std::vector<Arrival> all = two_stages(steps);
+  std::vector<std::vector<Arrival>> members(2);
+  for (const Arrival& a : all) members[static_cast<std::size_t>(a.trace_rank)].push_back(a);
+  const auto planned = plan_communicators(summaries_of(members));
+  EXPECT_FALSE(planned.at(0).equal_sequences) << "one unit holds all of it";
+  for (const Nanoseconds time_scale_ns : {no_time, Nanoseconds{1'000}}) {
+    const MatchedBlock block = match_unit({0, 0, 6 * steps, 0}, planned[0], all, {.time_scale_ns = time_scale_ns});
+    ASSERT_EQ(block.instances.size(), 6U * steps);
+    for (const Instance& instance : block.instances) {
+      const auto pair = members_of(block, instance);
+      EXPECT_EQ(pair[0].index, pair[1].index);
+      const Nanoseconds sent_ns = std::min(pair[0].enter_ns, pair[1].enter_ns);
+      EXPECT_EQ(std::max(pair[0].exit_ns, pair[1].exit_ns) - sent_ns, 600'000) << "one sends what the other receives";
+    }
+  }
 }
 
 }  // namespace
