@@ -216,7 +216,7 @@ bool is_clearly_better(const Numbers& aligned, std::span<const Arrival> arrivals
 }  // namespace
 
 std::vector<MatchedArrivals> match_members(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members,
-                                           const AlignmentOptions& alignment) {
+                                           const AlignmentOptions& alignment, bool one_way) {
   if (members.empty()) return {};
   std::vector<MatchedArrivals> in_order;
   if (are_equal(members)) {
@@ -229,9 +229,9 @@ std::vector<MatchedArrivals> match_members(std::span<const Arrival> arrivals, st
     if (is_credible) return in_order;
   }
   const Numbers numbers = aligned_numbers(arrivals, members, alignment);
-  const bool one_way = std::all_of(in_order.begin(), in_order.end(), [&](const MatchedArrivals& match) {
-    return is_received(arrivals, match, alignment);
-  });
+  one_way = one_way && std::all_of(in_order.begin(), in_order.end(), [&](const MatchedArrivals& match) {
+              return is_received(arrivals, match, alignment);
+            });
   if (!in_order.empty() && !is_clearly_better(numbers, arrivals, members, one_way)) return in_order;
   std::vector<MatchedArrivals> matches = matches_of_numbers(members, numbers);
   join_loose(arrivals, members, numbers, matches);

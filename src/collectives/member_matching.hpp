@@ -22,9 +22,10 @@ struct MemberArrivals {
 /// Brings members together: k-th with k-th where their symbols are equal, else by alignment. Members that lost
 /// different operations may hold equal symbols, too: where times contradict the order, it gives way to an alignment
 /// that agrees far better, which a clock that steps or slews gives no cause for. Arrivals without counterpart are
-/// matched with nothing.
+/// matched with nothing. one_way: all sends that one member recorded, and all receives that the other did; a sender may
+/// be done before its receiver enters.
 std::vector<MatchedArrivals> match_members(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members,
-                                           const AlignmentOptions& alignment);
+                                           const AlignmentOptions& alignment, bool one_way = false);
 
 /// Sends and receives between two members each. Where calls tell the peer, the arrivals of a pair are matched in order;
 /// where they do not, the clock must be known, if only roughly: see exchange_links.hpp.

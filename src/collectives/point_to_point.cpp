@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -105,11 +106,11 @@ std::vector<MatchedArrivals> match_numbered(std::span<const Arrival> arrivals, E
 
 /// NCCL pairs the k-th send of a direction with its k-th receive, whatever goes the other way meanwhile. So each
 /// direction is matched by itself, if all calls tell it.
-std::vector<Ends> by_direction(std::span<const Arrival> arrivals, Ends ends) {
+std::vector<Ends> by_direction(std::span<const Arrival> arrivals, const Ends& ends) {
   std::map<std::uint64_t, Ends> directions;
   for (std::size_t end = 0; end < ends.size(); ++end) {
     for (std::size_t i = 0; i < ends[end].indices.size(); ++i) {
-      if (arrivals[ends[end].indices[i]].directions == Directions::unknown) return {std::move(ends)};
+      if (arrivals[ends[end].indices[i]].directions == Directions::unknown) return {ends};
       MemberArrivals& member = directions[ends[end].symbols[i]][end];
       member.indices.push_back(ends[end].indices[i]);
       member.symbols.push_back(ends[end].symbols[i]);
@@ -151,9 +152,13 @@ std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& com
     }
   }
   for (auto& [key, ends] : pairs) {
-    for (MatchedArrivals& match : match_numbered(arrivals, ends)) matches.push_back(std::move(match));
-    for (const Ends& one_way : by_direction(arrivals, std::move(ends)))
-      for (MatchedArrivals& match : match_members(arrivals, one_way, alignment)) matches.push_back(std::move(match));
+    std::vector<MatchedArrivals> numbered = match_numbered(arrivals, ends);
+    const bool all_are_left = numbered.empty();
+    std::move(numbered.begin(), numbered.end(), std::back_inserter(matches));
+    const std::vector<Ends> directions = all_are_left ? by_direction(arrivals, ends) : std::vector<Ends>{ends};
+    for (const Ends& direction : directions)
+      for (MatchedArrivals& match : match_members(arrivals, direction, alignment, all_are_left))
+        matches.push_back(std::move(match));
   }
   if (alignment.time_scale_ns != no_time) {
     for (MatchedArrivals& match : match_linked(communicator, arrivals, peer_unknown, alignment))

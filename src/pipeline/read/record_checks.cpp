@@ -135,6 +135,7 @@ bool can_be_read(const TraceFacts& facts) {
                        [](const RankClaim& claim) { return is_named(claim.source, RankSource::file_order); });
   };
   return is_named(facts.input.status, InputStatus::failed) && is_bool(facts.analysed) &&
+         (!facts.analysed || facts.session.path == facts.input.path) &&
          is_time(facts.session.utc_start_ns) && is_time(facts.session.system_clock_ns) &&
          is_time(facts.extent.recorded.start_ns) && is_time(facts.extent.recorded.end_ns) &&
          std::all_of(facts.warnings.begin(), facts.warnings.end(), is_warning) &&
