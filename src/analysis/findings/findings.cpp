@@ -18,6 +18,7 @@
 #include "analysis/findings/capture_findings.hpp"
 #include "analysis/findings/communication_findings.hpp"
 #include "analysis/findings/connection_findings.hpp"
+#include "analysis/findings/contention_findings.hpp"
 #include "analysis/findings/cuda_error_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
@@ -241,6 +242,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
     findings.push_back(*std::move(setup));
   }
   add_exposed_communication(report, totals, late_ns, setup_ns, findings);
+  if (std::optional<Finding> contention = find_contention(report)) findings.push_back(*std::move(contention));
   add_opaque_graphs(totals, findings);
   add_activity_findings(report, findings);
   add_quality_findings(report, totals, findings);

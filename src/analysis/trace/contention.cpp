@@ -20,7 +20,9 @@ std::vector<Interval> communication_of(const RankEvents& events) {
 
 /// Durations of kernels alike.
 struct Durations {
+  StringIndex name = 0;
   std::vector<Nanoseconds> alone_ns, beside_ns;
+  Nanoseconds time_beside_ns = 0;
 };
 
 /// By kernel kind: equal where name, grid and block are.
@@ -36,7 +38,7 @@ std::vector<std::size_t> families_of(const DeviceTrace& device, std::size_t& cou
   return family_of_kind;
 }
 
-double lost_share_of(const RankEvents& events, const CoveredTime& beside) {
+std::vector<ContendedKernels> compare_kernels(const RankEvents& events, const CoveredTime& beside) {
   constexpr std::size_t enough = 4;  // of a family, alone and beside: fewer make no median
   std::size_t count = 0;
   const std::vector<std::size_t> family_of_kind = families_of(events.device, count);
@@ -46,22 +48,40 @@ double lost_share_of(const RankEvents& events, const CoveredTime& beside) {
     const Nanoseconds duration_ns = kernel.end_ns - kernel.start_ns,
                       beside_ns = beside.within(kernel.start_ns, kernel.end_ns);
     Durations& family = families[family_of_kind[kernel.kind]];
+    family.name = events.device.kernel_kinds[kernel.kind].demangled_name;
+    family.time_beside_ns += beside_ns;
     if (beside_ns == 0) family.alone_ns.push_back(duration_ns);
     if (beside_ns > 0 && beside_ns == duration_ns) family.beside_ns.push_back(duration_ns);
   }
-  double alone_ns = 0, beside_ns = 0;  // of as many kernels
+  std::vector<ContendedKernels> compared;
   for (Durations& family : families) {
     if (family.alone_ns.size() < enough || family.beside_ns.size() < enough) continue;
-    const auto kernels = static_cast<double>(family.beside_ns.size());
-    alone_ns += kernels * static_cast<double>(lower_median(family.alone_ns));
-    beside_ns += kernels * static_cast<double>(lower_median(family.beside_ns));
+    compared.push_back({.name = family.name,
+                        .alone = static_cast<std::int64_t>(family.alone_ns.size()),
+                        .beside = static_cast<std::int64_t>(family.beside_ns.size()),
+                        .alone_ns = lower_median(family.alone_ns),
+                        .beside_ns = lower_median(family.beside_ns),
+                        .time_beside_ns = family.time_beside_ns});
+  }
+  return compared;
+}
+
+double lost_share_of(const std::vector<ContendedKernels>& compared) {
+  double alone_ns = 0, beside_ns = 0;  // of as many kernels
+  for (const ContendedKernels& kernels : compared) {
+    alone_ns += static_cast<double>(kernels.beside * kernels.alone_ns);
+    beside_ns += static_cast<double>(kernels.beside * kernels.beside_ns);
   }
   return beside_ns > alone_ns ? 1 - alone_ns / beside_ns : 0;
 }
 
 }  // namespace
 
+std::vector<ContendedKernels> contended_kernels(const RankEvents& events) {
+  return compare_kernels(events, CoveredTime(communication_of(events)));
+}
+
 Contention::Contention(const RankEvents& events)
-    : beside_(communication_of(events)), lost_share_(lost_share_of(events, beside_)) {}
+    : beside_(communication_of(events)), lost_share_(lost_share_of(compare_kernels(events, beside_))) {}
 
 }  // namespace nsys_explain::analysis

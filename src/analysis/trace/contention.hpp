@@ -1,11 +1,28 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include "analysis/statistics/lag_correlation.hpp"
 #include "analysis/trace/rank_events.hpp"
 
 namespace nsys_explain::analysis {
+
+/// Kernels of one name, grid and block, in the middle.
+struct ContendedKernels {
+  StringIndex name = 0;  ///< demangled
+  std::int64_t alone = 0, beside = 0;
+  Nanoseconds alone_ns = 0, beside_ns = 0;  ///< lower medians of those alone, and all the time beside
+  Nanoseconds time_beside_ns = 0;           ///< of all of them, also those that are beside in part
+
+  Nanoseconds lost_ns() const {
+    return beside_ns <= alone_ns ? 0 : time_beside_ns - time_beside_ns * alone_ns / beside_ns;
+  }
+};
+
+/// Those of which four and more ran alone, and four and more beside collectives, by first occurrence.
+std::vector<ContendedKernels> contended_kernels(const RankEvents& events);
 
 /// What kernels of a trace rank take longer for collectives that run beside them: these hold multiprocessors and use
 /// memory, be it while they wait. Kernels alike (name, grid, block) are compared alone and beside:

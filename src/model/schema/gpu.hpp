@@ -204,6 +204,16 @@ inline constexpr struct Streams : Declaration {
   Integer busy_ns{*this, "busy_ns", "ns", "union of its activities"};
 } streams{{"streams", "What ran on each CUDA stream"}};
 
+inline constexpr struct ContendedKernelsTable : Declaration {
+  Text name{*this, "name", "", "demangled; kernels of one name, grid and block make a row"};
+  Integer alone{*this, "alone", "", "kernels without a collective beside them"};
+  Integer alone_ns{*this, "alone_ns", "ns", "their median"};
+  Integer beside{*this, "beside", "", "kernels with a collective beside them all the time"};
+  Integer beside_ns{*this, "beside_ns", "ns", "their median"};
+  Integer time_beside_ns{*this, "time_beside_ns", "ns", "time of all of them beside collectives"};
+  Integer lost_ns{*this, "lost_ns", "ns", "of this: times 1 - alone_ns / beside_ns"};
+} contended_kernels{{"contended_kernels", "Compute kernels that take longer beside collectives than alone"}};
+
 inline constexpr struct StreamConcurrency : Declaration {
   Integer busy_streams{*this, "busy_streams", "", "exactly that many"};
   Integer duration_ns{*this, "duration_ns", "ns"};

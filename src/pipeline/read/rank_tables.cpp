@@ -18,6 +18,7 @@
 #include "analysis/links/link_traffic.hpp"
 #include "analysis/links/messages.hpp"
 #include "analysis/tables/categories.hpp"
+#include "analysis/tables/contended_kernels.hpp"
 #include "analysis/tables/cpu_functions.hpp"
 #include "analysis/tables/cuda_errors.hpp"
 #include "analysis/tables/expert_rules.hpp"
@@ -182,6 +183,7 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
       },
       analysis::kernel_tables,
       analysis::kernel_histogram_table,
+      analysis::contended_kernels_table,
       analysis::kernel_pacing_tables,
       analysis::elapsed_table};
   for (const std::function<void()>& other : beside) {

@@ -1,7 +1,11 @@
 #include "analysis/trace/contention.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/findings/contention_findings.hpp"
+#include "analysis/tables/contended_kernels.hpp"
+#include "model/schema/gpu.hpp"
 #include "rank_fixture.hpp"
 
 namespace nsys_explain::analysis {
@@ -39,6 +43,30 @@ TEST(Contention, OtherKernelsTellNothing) {
   for (int i = 0; i < 8; ++i) rank.kernel("gemm", (2000 + i * 200) * us, (2125 + i * 200) * us).grid_x = 2;
   rank.kernel("ncclAllReduce", 1900 * us, 4000 * us, 0, 8);
   EXPECT_EQ(Contention(rank.events()).lost_share(), 0);
+}
+
+/// A job of one rank with a window of so many milliseconds.
+JobReport report_with(Table table, std::int64_t window_ms) {
+  JobReport report;
+  report.ranks.emplace_back().budget.window_ns = window_ms * 1000 * us;
+  report.tables.push_back(std::move(table));
+  return report;
+}
+
+TEST(Contention, IsToldWithWhatItCosts) {
+  OneRank rank;
+  add_kernels(rank, 125 * us);
+  const Table table = contended_kernels_table(rank.events());
+  ASSERT_EQ(table.row_count(), 1U);
+  EXPECT_EQ(column(table, schema::contended_kernels.alone)[0], 8);
+  EXPECT_EQ(column(table, schema::contended_kernels.beside_ns)[0], 125 * us);
+  EXPECT_EQ(column(table, schema::contended_kernels.lost_ns)[0], 200 * us) << "8 times 25 us";
+
+  const auto finding = find_contention(report_with(table, 4));
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->title, ::testing::HasSubstr("1.25 times as long as alone: 5.0% of GPU time"));
+  EXPECT_EQ(finding->cost_ns, 200 * us);
+  EXPECT_FALSE(find_contention(report_with(table, 40))) << "0.5%";
 }
 
 }  // namespace

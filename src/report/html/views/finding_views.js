@@ -5,6 +5,7 @@ export const viewOfFinding = {
   "blocking-copies": "host",
   "clocks-unrelated": "clocks",
   "connection-setup": "communicators",
+  "contention": "kernels",
   "cuda-errors": "host",
   "dependency-stalled": "idle",
   "dominant-kernel": "kernels",
