@@ -196,6 +196,30 @@ std::vector<MovedRun> moved_runs(std::span<const std::int64_t> numbers,
   return runs;
 }
 
+/// Takes exchanges apart of which no call tells who sends, if some of them cannot be one: then the order in which
+/// members send and receive is not the same, and nothing tells which belong together.
+void part_undirected(std::span<const Arrival> arrivals, const AlignmentOptions& alignment,
+                     std::vector<MatchedArrivals>& matches) {
+  const auto is_undirected = [&](const MatchedArrivals& match) {
+    return std::all_of(match.begin(), match.end(), [&](std::size_t a) {
+      return is_pair_exchange(arrivals[a]) && arrivals[a].directions == Directions::unknown;
+    });
+  };
+  const bool are_possible = std::all_of(matches.begin(), matches.end(), [&](const MatchedArrivals& match) {
+    return !is_undirected(match) || is_possible(arrivals, match, alignment);
+  });
+  if (alignment.time_scale_ns == no_time || are_possible) return;
+  std::vector<MatchedArrivals> parted;
+  for (MatchedArrivals& match : matches) {
+    if (!is_undirected(match)) {
+      parted.push_back(std::move(match));
+      continue;
+    }
+    for (const std::size_t a : match) parted.push_back({a});
+  }
+  matches = std::move(parted);
+}
+
 /// Whether most of what the alignment moves is better there. one_way: sends and their receives, all in causal order.
 bool is_clearly_better(const Numbers& aligned, std::span<const Arrival> arrivals,
                        std::span<const MemberArrivals> members, bool one_way) {
@@ -232,7 +256,10 @@ std::vector<MatchedArrivals> match_members(std::span<const Arrival> arrivals, st
   one_way = one_way && std::all_of(in_order.begin(), in_order.end(), [&](const MatchedArrivals& match) {
               return is_received(arrivals, match, alignment);
             });
-  if (!in_order.empty() && !is_clearly_better(numbers, arrivals, members, one_way)) return in_order;
+  if (!in_order.empty() && !is_clearly_better(numbers, arrivals, members, one_way)) {
+    part_undirected(arrivals, alignment, in_order);
+    return in_order;
+  }
   std::vector<MatchedArrivals> matches = matches_of_numbers(members, numbers);
   join_loose(arrivals, members, numbers, matches);
   return matches;
