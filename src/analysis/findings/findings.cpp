@@ -177,7 +177,7 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
          "2.25 or later records communicators)"});
   }
   const bool no_payload = std::any_of(report.communicators.begin(), report.communicators.end(), [](const auto& c) {
-    return c.evidence != Evidence::nccl_payload && c.instances > 0;
+    return !is_told_by_calls(c.evidence) && c.instances > 0;
   });
   if (no_payload) {
     findings.push_back(
