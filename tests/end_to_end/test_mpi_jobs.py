@@ -13,24 +13,21 @@ class MpiJobs(EndToEndTest):
         traces = write_job(self.directory / "job", steps=STEPS, **job)
         return self.analyse(traces, out, "--force", "--quiet", *options)
 
-    def assert_named(self, report, late, by_ns):
-        (straggler,) = report["stragglers"]
-        self.assertEqual((straggler["trace_rank"], straggler["cause"], straggler["pattern"]), (late, "slower_gpu", "persistent"))
-        # Work before the first step is not seen, so the first collective may not count.
-        self.assertLess(abs(straggler["own_lateness_ns"] / (STEPS * by_ns) - 1), 0.05)
-        self.assertIn(f"Rank {late} ", report["verdict"]["text"])
-        return straggler
+    def assert_late(self, told, late, by_ns):
+        self.assertEqual((told["trace_rank"], told["cause"], told["pattern"]), (late, "slow_kernel", "persistent"))
+        self.assertLess(abs(told["own_lateness_ns"] / (STEPS * by_ns) - 1), 0.05)
 
     def test_name_who_is_late(self):
         for seed in seeds(6):
-            for uid in (None, 0, 0x1234_5678_9ABC_DEF0):
+            for uid in (None, 0x1234_5678_9ABC_DEF0):
                 with self.subTest(seed=seed, uid=uid):
                     by_ns = (1_600_000, 400_000, 800_000)[seed % 3]
                     report = self.explain_job(seed=seed, late=seed % 4, by_ns=by_ns, uid=uid)
-                    straggler = self.assert_named(report, seed % 4, by_ns)
-                    # Kernels take 4 ms of a step, and all else 0.1 ms.
-                    saved = by_ns / (4_100_000 + by_ns)
-                    self.assertLess(abs(straggler["cost_share"] / saved - 1), 0.1)
+                    (straggler,) = report["stragglers"]
+                    self.assert_late(straggler, seed % 4, by_ns)
+                    self.assertIn(f"Trace rank {seed % 4} ", report["verdict"]["text"])
+                    # Kernels take 4 ms of a step, and all else 0.06 ms.
+                    self.assertLess(abs(straggler["cost_share"] / (by_ns / (4_060_000 + by_ns)) - 1), 0.05)
                     self.assertEqual([(c["evidence"], c["size"]) for c in report["communicators"]], [("mpi_call", 4)])
 
     def test_name_nobody_where_all_do_the_same(self):
@@ -38,14 +35,17 @@ class MpiJobs(EndToEndTest):
             for halo in (False, True):
                 with self.subTest(seed=seed, halo=halo):
                     report = self.explain_job(seed=seed, halo=halo)
-                    self.assertEqual((report["stragglers"], report["suspects"]), ([], []))
-                    self.assertNotIn("cannot be told", report["verdict"]["text"])
+                    self.assertEqual((report["stragglers"], report["suspects"], report["late_without_cost"]), ([], [], []))
+                    self.assertEqual("No trace rank is significantly late." == report["verdict"]["text"], not halo)
 
-    def test_name_who_is_late_behind_a_halo_exchange(self):
-        # Its neighbours wait in MPI_Waitall, the others in MPI_Allreduce.
+    def test_suspect_who_is_late_behind_messages(self):
+        # Its neighbours wait in MPI_Waitall and come as late to MPI_Allreduce. Whom they waited for there is not told.
         for seed in seeds(6):
             with self.subTest(seed=seed):
-                self.assert_named(self.explain_job(seed=seed, ranks=6, late=seed % 6, halo=True), seed % 6, 1_600_000)
+                report = self.explain_job(seed=seed, ranks=6, late=seed % 6, halo=True)
+                (suspect,) = report["suspects"]
+                self.assert_late(suspect, seed % 6, 1_600_000)
+                self.assertEqual((report["stragglers"], suspect["doubt"]), ([], "unseen"))
 
     def test_are_matched_call_by_call(self):
         functions = ("MPI_Barrier", "MPI_Bcast", "MPI_Alltoall", "MPI_Allgather", "MPI_Reduce", "MPI_Reduce_scatter", "MPI_Gatherv", "MPI_Scatter",
