@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "add_kernel.hpp"
 #include "collectives/classification.hpp"
+#include "unit/add_kernel.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
