@@ -7,12 +7,10 @@
 #include <utility>
 
 #include "model/hash.hpp"
+#include "nsys_explain/model/stream_of_calls.hpp"
 
 namespace nsys_explain::collectives {
 namespace {
-
-/// Of the kernels that stand for calls: CUDA has no such stream.
-constexpr std::uint32_t stream_of_calls = no_stream - 1;
 
 constexpr std::uint64_t world_key = fnv1a("MPI_COMM_WORLD");
 constexpr std::uint64_t messages_key = fnv1a("MPI point-to-point");
