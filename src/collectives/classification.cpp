@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "collectives/host_calls.hpp"
 #include "model/kernel_name.hpp"
 
 namespace nsys_explain::collectives {
@@ -72,6 +73,12 @@ KernelClasses::KernelClasses(const Trace& trace, std::span<const Regex> of_user)
     : classes_(1), class_of_name_(trace.strings.size(), 0) {
   std::vector<bool> seen(trace.strings.size(), false);
   for (const ProcessTrace& process : trace.processes) {
+    for (const MpiCall& call : process.mpi_calls) {
+      if (seen[call.name]) continue;
+      seen[call.name] = true;
+      class_of_name_[call.name] = static_cast<std::uint32_t>(classes_.size());
+      classes_.push_back({true, operation_of_mpi(trace.strings[call.name]), "MPI"});
+    }
     for (const DeviceTrace& device : process.devices) {
       for (const KernelKind& kind : device.kernel_kinds) {
         const StringIndex key = name_key(kind);

@@ -7,7 +7,8 @@
 namespace nsys_explain::ingest {
 
 /// Calls `use(process, range)` for the calls into MPI of known processes (captured with -t mpi), in no particular
-/// order. They are ranges of the calling thread; their domain is left to the caller.
-void for_each_mpi_call(const Reading& reading, const std::function<void(ProcessTrace&, const NvtxRange&)>& use);
+/// order: ranges of the calling thread, whose domain is left to the caller. Adds those that wait to
+/// ProcessTrace::mpi_calls.
+void read_mpi_calls(const Reading& reading, const std::function<void(ProcessTrace&, const NvtxRange&)>& use);
 
 }  // namespace nsys_explain::ingest

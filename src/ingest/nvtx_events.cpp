@@ -218,7 +218,7 @@ void NvtxReader::read_row(const Columns& columns, std::size_t row) {
 /// As ranges of a domain of their own.
 void NvtxReader::read_mpi_calls() {
   constexpr std::int64_t no_number = -1;  // of a domain of NVTX
-  for_each_mpi_call(reading_, [&](ProcessTrace& process, NvtxRange range) {
+  ingest::read_mpi_calls(reading_, [&](ProcessTrace& process, NvtxRange range) {
     range.domain = domains_.slot(process.global_pid, no_number);
     domains_[range.domain].name = reading_.strings.keep("MPI");
     process.nvtx_ranges.push_back(range);

@@ -40,6 +40,8 @@ std::string_view evidence_name(Evidence evidence) {
   switch (evidence) {
     case Evidence::nccl_payload:
       return "nccl_payload";
+    case Evidence::mpi_call:
+      return "mpi_call";
     case Evidence::order:
       return "order";
     case Evidence::kernel_name:
@@ -55,9 +57,11 @@ std::string_view timing_source_name(TimingSource source) {
     case TimingSource::projection:
       return "projection";
     case TimingSource::graph_node:
+      return "graph_node";
+    case TimingSource::host_call:
       break;
   }
-  return "graph_node";
+  return "host_call";
 }
 
 std::int64_t message_size_bytes(Operation operation, std::int64_t call_bytes, std::int64_t members) {

@@ -40,9 +40,8 @@ bool lacks_launches(const JobReport& report) {
 }
 
 bool lacks_payload(const JobReport& report) {
-  return std::any_of(report.communicators.begin(), report.communicators.end(), [](const CommunicatorSummary& c) {
-    return c.instances > 0 && c.evidence != Evidence::nccl_payload;
-  });
+  return std::any_of(report.communicators.begin(), report.communicators.end(),
+                     [](const CommunicatorSummary& c) { return c.instances > 0 && !is_told_by_calls(c.evidence); });
 }
 
 bool lacks_members(const JobReport& report) {

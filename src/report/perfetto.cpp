@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "nsys_explain/model/stream_of_calls.hpp"
 #include "nsys_explain/model/utf8.hpp"
 #include "report/text.hpp"
 
@@ -62,6 +63,7 @@ std::pair<std::string, std::int64_t> track_of(const TimelineEvent& event) {
   if (event.kind == TimelineKind::call)
     return {fmt::format("calls, thread {}{}", event.track_id, lane),
             first_thread + 2 * std::int64_t{event.track_id} + 1};
+  if (event.track_id == stream_of_calls) return {"collectives of the host", first_stream + event.track_id};
   return {fmt::format("stream {}{}", event.track_id, lane), first_stream + event.track_id};
 }
 

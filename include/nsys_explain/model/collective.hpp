@@ -48,13 +48,18 @@ inline constexpr std::uint8_t any_stream = 255;
 bool is_synchronising(Operation operation);
 
 /// How the members of an instance were brought together; best first.
-enum class Evidence : std::uint8_t { nccl_payload, order, kernel_name };
+enum class Evidence : std::uint8_t { nccl_payload, mpi_call, order, kernel_name };
+
+/// Calls name communicator and operation, whatever the order of what was launched.
+inline bool is_told_by_calls(Evidence evidence) {
+  return evidence <= Evidence::mpi_call;
+}
 
 std::string_view evidence_name(Evidence evidence);
 
 /// Where enter and exit come from: the communication kernel, GPU operations launched inside the call's range where no
-/// kernel exists (copy-engine collectives), or one member of a CUDA graph traced by node.
-enum class TimingSource : std::uint8_t { kernel, projection, graph_node };
+/// kernel exists (copy-engine collectives), one member of a CUDA graph traced by node, or a call of the host (MPI).
+enum class TimingSource : std::uint8_t { kernel, projection, graph_node, host_call };
 
 std::string_view timing_source_name(TimingSource source);
 

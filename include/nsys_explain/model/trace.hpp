@@ -238,6 +238,18 @@ struct NcclCall {
   NcclFunction function = NcclFunction::other;
 };
 
+/// A call into MPI in which a thread waits for other processes: a blocking collective, send, receive or completion.
+struct MpiCall {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::uint64_t communicator = 0;  ///< nsys' id of it, the same on all ranks; 0: not recorded
+  std::uint64_t handle = 0;        ///< what the process calls it by; 0: not recorded
+  std::int64_t bytes = -1;         ///< that this rank sends, or else receives; -1: not known
+  std::int32_t root = -1;          ///< rank in the communicator; -1: not known or none
+  std::uint32_t thread_id = 0;
+  StringIndex name = 0;  ///< of the function
+};
+
 /// How a node of a CUDA graph came to be: captured from a call on a host thread, or copied from another node when its
 /// graph was instantiated or cloned.
 struct GraphNode {
@@ -293,6 +305,7 @@ struct ProcessTrace {
   std::vector<CpuSample> cpu_samples;
   NvtxRanges nvtx_ranges;
   std::vector<NcclCall> nccl_calls;
+  std::vector<MpiCall> mpi_calls;
   std::vector<GraphNode> graph_nodes;  ///< sorted by node, copies first; empty where graphs were not traced by node
   std::vector<RankClaim> claims;       ///< hold for the whole process
 };

@@ -177,9 +177,8 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
          "export again with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL "
          "2.25 or later records communicators)"});
   }
-  const bool no_payload = std::any_of(report.communicators.begin(), report.communicators.end(), [](const auto& c) {
-    return c.evidence != Evidence::nccl_payload && c.instances > 0;
-  });
+  const bool no_payload = std::any_of(report.communicators.begin(), report.communicators.end(),
+                                      [](const auto& c) { return !is_told_by_calls(c.evidence) && c.instances > 0; });
   if (no_payload) {
     findings.push_back(
         {"no-nccl-payload",

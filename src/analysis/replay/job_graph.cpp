@@ -25,7 +25,10 @@ void JobGraph::number_pieces() {
       const ActivityPiece& here = ranks[r].pieces[i];
       const auto number = static_cast<std::int32_t>(first_piece[r] + i);
       rank_of.push_back(static_cast<std::uint32_t>(r));
-      host_wait_before.push_back(host_wait);
+      std::int32_t before = host_wait;  // what started during a wait was launched by another thread
+      while (before >= 0 && piece(static_cast<std::size_t>(before)).start_ns > here.start_ns)
+        before = host_wait_before[static_cast<std::size_t>(before)];
+      host_wait_before.push_back(before);
       if (here.kind == PieceKind::host_wait) host_wait = number;
       if (is_first || here.start_ns < start_ns) start_ns = here.start_ns;
       if (here.kind != PieceKind::host_wait) last_ns = std::max(last_ns, here.end_ns);

@@ -128,7 +128,7 @@ std::vector<bool> calls_with_work(const RankEvents& events, bool with_copies) {
 }  // namespace
 
 WorkPart part_of_call(std::string_view name) {
-  if (contains(name, "Synchronize")) return WorkPart::synchronising;
+  if (contains(name, "Synchronize") || name.starts_with("MPI_")) return WorkPart::synchronising;
   if (contains(name, "Module") || contains(name, "Library") || contains(name, "cuLink")) return WorkPart::module_load;
   if (contains(name, "Malloc") || contains(name, "Free") || contains(name, "MemAlloc") || contains(name, "HostAlloc") ||
       contains(name, "HostRegister") || contains(name, "HostUnregister") || contains(name, "cuMemCreate") ||

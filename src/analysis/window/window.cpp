@@ -197,6 +197,7 @@ void clip_process(ProcessTrace& process, const Interval& window, bool by_launch)
   keep_ranges(process, span);
   const auto starts_inside = [&](const auto& event) { return holds(window, event.start_ns); };
   const auto lies_inside = [&](const auto& event) { return holds(window, event.time_ns); };
+  keep_if(process.mpi_calls, starts_inside);
   keep_if(process.synchronizations, starts_inside);
   keep_if(process.os_calls, starts_inside);
   keep_if(process.overheads, starts_inside);

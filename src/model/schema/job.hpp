@@ -41,7 +41,8 @@ inline constexpr struct CollectiveArrivals : Declaration {
   Integer transfer_ns{*this, "transfer_ns", "ns", "from the latest enter to the own exit, not below 0"};
   Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work since the previous collective"};
   Integer inherited_lateness_ns{*this, "inherited_lateness_ns", "ns", "lateness carried over from earlier waiting"};
-  Text timing_source{*this, "timing_source", "", "kernel, projection (copies launched in the call) or graph_node"};
+  Text timing_source{*this, "timing_source", "",
+                     "kernel, projection (copies launched in the call), graph_node or host_call (MPI)"};
 } collective_arrivals{{"collective_arrivals", "One row per member of an instance, by instance, then trace rank"}};
 
 inline constexpr struct Steps : Declaration {

@@ -21,6 +21,7 @@
 #include "nsys_explain/model/launch_index.hpp"
 #include "nsys_explain/model/release.hpp"
 #include "pipeline/read/inspector_logs.hpp"
+#include "pipeline/read/process_view.hpp"
 #include "pipeline/read/rank_tables.hpp"
 #include "pipeline/read/trace_records.hpp"
 #include "pipeline/run/threads.hpp"
@@ -66,21 +67,19 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
                      const UserOptions& options, int threads, std::vector<analysis::SharedGpu>& shared_gpus,
                      PartsTables& parts, LocalTrace& local) {
   auto memberships = collectives::communicator_memberships(process);
-  const auto names = collectives::communicator_names(trace, process);
-  const LaunchIndex launches(process.api_calls);
-  const auto events_of = [&](const DeviceTrace& device, std::span<const Arrival> arrivals) {
-    return analysis::RankEvents{trace, process, device, launches, classes.communication_kinds(device), arrivals};
-  };
+  auto names = collectives::communicator_names(trace, process);
+  const ProcessView view(trace, process, classes);
   std::vector<collectives::DeviceArrivals> arrivals;
   KnownOfDevice first;  // most processes have one device
-  run_in_parallel({[&] { arrivals = collectives::extract_arrivals(trace, process, classes, launches); },
+  run_in_parallel({[&] { arrivals = view.arrivals(); },
                    [&] {
                      if (process.devices.empty()) return;
-                     const analysis::RankEvents events = events_of(process.devices.front(), {});
+                     const analysis::RankEvents events = view.recorded(0);
                      first = {analysis::collect_launches(events), analysis::messages_table(events)};
                    }},
                   threads);
   release(process.nccl_calls);
+  names.merge(collectives::names_of_call_communicators(arrivals));
   InspectorFindings inspector;
   if (!options.inspector_directory.empty())
     inspector = take_inspector_keys(options.inspector_directory, trace, process, arrivals, memberships);
@@ -88,9 +87,10 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
   for (std::size_t d = 0; d < process.devices.size(); ++d) {
     LocalRank rank;
     rank.key = {trace.session.path, process.global_pid, process.devices[d].device_id};
-    const analysis::RankEvents events = events_of(process.devices[d], arrivals[d].arrivals);
+    const analysis::RankEvents recorded = view.recorded(d, arrivals[d].arrivals);
+    const analysis::RankEvents events = view.with_calls(d, arrivals[d].arrivals);
     std::vector<Table> tables = make_rank_tables(
-        events, options.analysis, threads, std::exchange(first, {}),
+        recorded, events, options.analysis, threads, std::exchange(first, {}),
         {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
          [&] {
            rank.steps = analysis::find_steps(events);
@@ -146,17 +146,16 @@ PartsTables select_steady_steps(Trace& trace, const collectives::KernelClasses& 
   for (const ProcessTrace& process : trace.processes) {
     const DeviceTrace* const main = main_device(process);
     if (main == nullptr) continue;
-    const LaunchIndex launches(process.api_calls);
-    const auto events_of = [&](const DeviceTrace& device) {
-      return analysis::RankEvents{trace, process, device, launches, classes.communication_kinds(device), {}};
-    };
-    const analysis::RecordedSteps steps = analysis::record_steps(events_of(*main));
+    const ProcessView view(trace, process, classes);
+    const analysis::RecordedSteps steps =
+        analysis::record_steps(view.with_calls(static_cast<std::size_t>(main - process.devices.data())));
     Interval window = analysis::steady_window(steps, analysis::slow_first_steps(steps.own_length));
     if (agreed != nullptr) {
       if (const auto of_all = agreed->find(process.global_pid); of_all != agreed->end()) window = of_all->second;
     }
-    for (const DeviceTrace& device : process.devices)
-      parts[{process.global_pid, device.device_id}] = analysis::run_parts_table(events_of(device), steps, window);
+    for (std::size_t d = 0; d < process.devices.size(); ++d)
+      parts[{process.global_pid, process.devices[d].device_id}] =
+          analysis::run_parts_table(view.with_calls(d), steps, window);
     local.windows[process.global_pid] = window;
     local.recorded_steps[process.global_pid] = steps;
   }
@@ -391,11 +390,9 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
   select_window(trace, classes, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
   analysis::clip_to_launched(trace, windows);
   for (const ProcessTrace& process : trace.processes) {
-    const LaunchIndex launches(process.api_calls);
-    for (const DeviceTrace& device : process.devices) {
-      visit({assigned.name, process.global_pid, device.device_id},
-            {trace, process, device, launches, classes.communication_kinds(device)});
-    }
+    const ProcessView view(trace, process, classes);
+    for (std::size_t d = 0; d < process.devices.size(); ++d)
+      visit({assigned.name, process.global_pid, process.devices[d].device_id}, view.with_calls(d));
   }
 }
 

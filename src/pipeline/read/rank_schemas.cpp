@@ -24,9 +24,9 @@ std::vector<TableSchema> rank_table_schemas() {
   trace.processes.front().devices.front().kernels = {{0, 1, 0, 0}};
   const ProcessTrace& process = trace.processes.front();
   const LaunchIndex launches(process.api_calls);
+  const analysis::RankEvents events{trace, process, process.devices.front(), launches, {false}, {}};
   std::vector<TableSchema> schemas;
-  for (Table& table : make_rank_tables({trace, process, process.devices.front(), launches, {false}, {}}, {}, 1, {}, {}))
-    schemas.push_back(std::move(table.schema));
+  for (Table& table : make_rank_tables(events, events, {}, 1, {}, {})) schemas.push_back(std::move(table.schema));
   schemas.push_back(schema::run_parts.table_schema());
   schemas.push_back(schema::gpu_trace.table_schema());
   schemas.push_back(schema::communication_overlap_trace.table_schema());

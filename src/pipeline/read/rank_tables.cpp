@@ -165,8 +165,8 @@ TableSchema with_trace_rank(TableSchema schema) {
   return schema;
 }
 
-std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
-                                    int threads, KnownOfDevice known,
+std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::RankEvents& with_calls,
+                                    const analysis::AnalysisOptions& options, int threads, KnownOfDevice known,
                                     const std::vector<std::function<void()>>& beside) {
   using One = Table (*)(const analysis::RankEvents&);
   using Several = std::vector<Table> (*)(const analysis::RankEvents&);
@@ -192,19 +192,29 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
       return std::vector<Table>();
     });
   }
-  const Analysis before_those[] = {
-      analysis::launch_tables,       analysis::api_tables,         analysis::barriers_table,
-      analysis::cuda_errors_table,   analysis::gpu_counter_tables, analysis::cpu_functions_table,
-      analysis::expert_rule_tables,  analysis::os_runtime_table,   analysis::overhead_table,
-      analysis::thread_states_table, analysis::idle_tables,        analysis::stream_tables,
-      analysis::utilisation_table,   analysis::cuda_graphs_table,  analysis::memory_operation_tables,
-      analysis::gpu_memory_tables};
+  const Analysis before_those[] = {analysis::launch_tables,
+                                   analysis::api_tables,
+                                   analysis::barriers_table,
+                                   analysis::cuda_errors_table,
+                                   analysis::gpu_counter_tables,
+                                   analysis::cpu_functions_table,
+                                   analysis::expert_rule_tables,
+                                   analysis::os_runtime_table,
+                                   analysis::overhead_table,
+                                   analysis::thread_states_table,
+                                   [&](const analysis::RankEvents&) { return analysis::idle_tables(with_calls); },
+                                   analysis::stream_tables,
+                                   analysis::utilisation_table,
+                                   analysis::cuda_graphs_table,
+                                   analysis::memory_operation_tables,
+                                   analysis::gpu_memory_tables};
   std::copy(std::begin(before_those), std::end(before_those), std::back_inserter(analyses));
   analyses.emplace_back([&](const analysis::RankEvents& e) {
     return range_tables(e, std::exchange(known.launches, std::nullopt), options.phase_rules);
   });
-  analyses.emplace_back(
-      [&](const analysis::RankEvents& e) { return analysis::communication_overlap_tables(e, options.gpu_trace); });
+  analyses.emplace_back([&](const analysis::RankEvents&) {
+    return analysis::communication_overlap_tables(with_calls, options.gpu_trace);
+  });
   if (options.gpu_trace) analyses.emplace_back(analysis::gpu_trace_table);
   analyses.emplace_back([&](const analysis::RankEvents& e) { return analysis::roofline_tables(e, options.roofline); });
   analyses.emplace_back(

@@ -28,10 +28,12 @@ struct KnownOfDevice {
 };
 
 /// Every analysis of one trace rank by itself, up to `threads` at a time, in an order that does not depend on it. The
-/// tables have no trace rank column yet; their times are trace time. `beside` is done at the same time: the longest is
-/// to come last, to be begun first.
-std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::AnalysisOptions& options,
-                                    int threads, KnownOfDevice known, const std::vector<std::function<void()>>& beside);
+/// tables have no trace rank column yet; their times are trace time. `with_calls`: the same with the calls in which the
+/// host communicates as kernels, for what tells idle time and communication. `beside` is done at the same time: the
+/// longest is to come last, to be begun first.
+std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::RankEvents& with_calls,
+                                    const analysis::AnalysisOptions& options, int threads, KnownOfDevice known,
+                                    const std::vector<std::function<void()>>& beside);
 
 /// A process without GPU work, with the tables that need none: CUDA calls, NVTX ranges, calls into the operating
 /// system, CPU samples, the schedule of threads, overheads, facts of the run.

@@ -43,7 +43,7 @@ bool are_arrivals(const std::vector<Arrival>& arrivals, std::size_t steps) {
     const Arrival& one = arrivals[i];
     const bool is_named_throughout =
         is_named(one.operation, Operation::barrier) && is_named(one.evidence, Evidence::kernel_name) &&
-        is_named(one.timing_source, TimingSource::graph_node) && is_named(one.directions, Directions::both);
+        is_named(one.timing_source, TimingSource::host_call) && is_named(one.directions, Directions::both);
     const bool is_in_order = one.index == static_cast<std::int64_t>(i) &&
                              one.position == next_position[one.communicator]++ &&
                              (i == 0 || arrivals[i - 1].enter_ns <= one.enter_ns);

@@ -76,7 +76,7 @@ TableExtent arrivals_extent(std::int64_t rows) {
   const TableSchema schema = schema::collective_arrivals.table_schema();
   TableExtent extent = extent_without_texts(schema, rows);
   extent.longest_texts[schema.index_of(schema::collective_arrivals.timing_source)] =
-      longest_name(TimingSource::graph_node, timing_source_name);
+      longest_name(TimingSource::host_call, timing_source_name);
   return extent;
 }
 

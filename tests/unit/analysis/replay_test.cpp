@@ -91,6 +91,20 @@ struct WaitingRank {
   std::vector<ActivityPiece> pieces;
 };
 
+TEST(JobGraph, WhatStartedDuringAWaitDidNotWaitForIt) {
+  const auto piece = [](PieceKind kind, Nanoseconds start_ns) {
+    ActivityPiece made;
+    made.kind = kind;
+    made.start_ns = made.end_ns = start_ns;
+    return made;
+  };
+  // In the order of launches; a wait has the time at which it returned.
+  const std::vector<ActivityPiece> pieces = {piece(PieceKind::host_wait, 40), piece(PieceKind::host_wait, 100),
+                                             piece(PieceKind::compute, 50), piece(PieceKind::compute, 150)};
+  const JobGraph graph({ReplayRank{pieces, {}}});
+  EXPECT_EQ(graph.host_wait_before, (std::vector<std::int32_t>{-1, 0, 0, 1}));
+}
+
 TEST(ActivityGraph, IdsTellWhatWasLaunchedBeforeWhatRanLater) {
   for (const bool in_graph : {true, false}) {  // by node, and without any call
     const WaitingRank waiting(in_graph);

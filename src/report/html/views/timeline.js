@@ -37,6 +37,8 @@ function layOut(moment) {
 function titleOf({kind, track, lane}) {
   if (kind === "waits") return "waits";
   if (lane > 0) return "";
+  const streamOfCalls = 0xFFFFFFFE;  // include/nsys_explain/model/stream_of_calls.hpp
+  if (kind === "stream" && track === streamOfCalls) return "collectives of the host";
   return kind === "stream" ? `stream ${track}` : kind === "ranges" ? `NVTX, thread ${track}` : `calls, thread ${track}`;
 }
 

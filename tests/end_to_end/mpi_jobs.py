@@ -1,0 +1,117 @@
+"""Exports of a simulated MPI job without NCCL, as `nsys profile -t cuda,nvtx,mpi` records it: in each step every rank runs kernels, waits for
+them, perhaps exchanges a halo with its neighbours in a ring, and calls collectives. Nobody leaves one before the last member has entered it."""
+
+import contextlib
+import pathlib
+import random
+import sqlite3
+
+VM = 1 << 48
+WORLD = 0x44000000  # MPI_COMM_WORLD in MPICH
+UTC_NS = 1_772_366_400_000_000_000
+
+TABLES = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": "start, end, deviceId, contextId, streamId, correlationId, globalPid, demangledName, shortName, gridX, gridY, gridZ, "
+                                  "blockX, blockY, blockZ",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "start, end, globalTid, correlationId, nameId, returnValue",
+    "NVTX_EVENTS": "start, end, eventType, globalTid, textId, domainId",
+    "MPI_RANKS": "globalTid, rank",
+    "MPI_COLLECTIVES_EVENTS": "start, end, globalTid, textId, commHandle, commUid, rootRank, size, recvSize, requestHandle",
+    "MPI_P2P_EVENTS": "start, end, globalTid, textId, commHandle, commUid, tag, remoteRank, size, requestHandle",
+    "MPI_START_WAIT_EVENTS": "start, end, globalTid, textId, requestHandle",
+    "TARGET_INFO_SESSION_START_TIME": "utcEpochNs",
+    "TARGET_INFO_SYSTEM_ENV": "globalVid, devStateName, name, nameEnum, value",
+    "TARGET_INFO_GPU": "vmId, id, name, cuDevice",
+    "META_DATA_EXPORT": "name, value",
+    "PROCESSES": "globalPid, pid, name",
+    "StringIds": "id, value",
+}
+
+
+class Rank:
+    def __init__(self, number, of, per_host, offset_ns):
+        self.number, self.now_ns, self.offset_ns, self.id = number, 1_000_000_000, offset_ns, 0
+        self.pid = 900 + number
+        self.tid = VM | self.pid << 24 | self.pid
+        self.strings = {}
+        self.rows = {table: [] for table in TABLES}
+        self.rows["MPI_RANKS"].append((self.tid, number))
+        self.rows["TARGET_INFO_SESSION_START_TIME"].append((UTC_NS,))
+        environment = f"OMPI_COMM_WORLD_RANK={number};OMPI_COMM_WORLD_SIZE={of};"
+        for name, kind, value in (("Hostname", 619, f"node{number // per_host}"), ("DeviceEnvironment", 610, environment)):
+            self.rows["TARGET_INFO_SYSTEM_ENV"].append((VM, "Local (CLI)", name, kind, value))
+        self.rows["TARGET_INFO_GPU"].append((VM, 0, "NVIDIA H100 80GB HBM3", 0))
+        self.rows["META_DATA_EXPORT"].append(("EXPORT_SCHEMA_VERSION", "3.25.0"))
+        self.rows["PROCESSES"].append((VM | self.pid << 24, self.pid, "hydro"))
+
+    def text(self, value):
+        return self.strings.setdefault(value, len(self.strings) + 1)
+
+    def add(self, table, start_ns, end_ns, *rest):
+        self.rows[table].append((start_ns - self.offset_ns, end_ns - self.offset_ns, *rest))
+
+    def call(self, name, end_ns):
+        self.id += 1
+        self.add("CUPTI_ACTIVITY_KIND_RUNTIME", self.now_ns, end_ns, self.tid, self.id, self.text(name), 0)
+        self.now_ns = end_ns
+
+    def kernels(self, durations_ns):
+        """Launches them and waits until they are over."""
+        gpu_ns = 0
+        for duration_ns in durations_ns:
+            self.call("cudaLaunchKernel_v7000", self.now_ns + 4_000)
+            start_ns = max(gpu_ns, self.now_ns + 3_000)
+            gpu_ns = start_ns + duration_ns
+            name = self.text("advec_cell_kernel")
+            self.add("CUPTI_ACTIVITY_KIND_KERNEL", start_ns, gpu_ns, 0, 1, 7, self.id, VM | self.pid << 24, name, name, 132, 1, 1, 256, 1, 1)
+        self.call("cudaStreamSynchronize_v3020", gpu_ns + 6_000)
+
+    def mpi(self, table, name, end_ns, *rest):
+        self.add(table, self.now_ns, end_ns, self.tid, self.text(name), *rest)
+        self.now_ns = end_ns + 1_000
+
+    def write(self, path):
+        self.rows["StringIds"] = [(number, value) for value, number in self.strings.items()]
+        path.unlink(missing_ok=True)
+        with contextlib.closing(sqlite3.connect(path)) as database, database:
+            for table, columns in TABLES.items():
+                if not self.rows[table]: continue
+                database.execute(f"CREATE TABLE {table} ({columns})")
+                database.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * (columns.count(',') + 1))})", self.rows[table])
+
+
+def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, halo=False, uid=None, functions=("MPI_Allreduce",), per_host=2):
+    """Kernels of 1 ms, four per step; those of rank `late` take `by_ns` longer per step in all. `uid`: nsys' id of the communicator, which old
+    versions do not record. Clocks of hosts differ by up to 0.5 ms."""
+    noise = random.Random(seed)
+    offsets_ns = [noise.randrange(-500_000, 500_000) for _ in range(ranks)]
+    job = [Rank(r, ranks, per_host, offsets_ns[r // per_host]) for r in range(ranks)]
+    for _ in range(steps):
+        began_ns = [rank.now_ns for rank in job]
+        for rank in job:
+            longer_ns = by_ns // 4 if rank.number == late else 0
+            rank.kernels([1_000_000 + longer_ns + noise.randrange(5_000) for _ in range(4)])
+        if halo: exchange_halo(job, noise, uid)
+        for function in functions:
+            last_ns = max(rank.now_ns for rank in job)
+            for rank in job:
+                rank.mpi("MPI_COLLECTIVES_EVENTS", function, last_ns + 15_000 + noise.randrange(2_000), WORLD, uid, None, 8, 8, None)
+        for rank, start_ns in zip(job, began_ns):
+            rank.add("NVTX_EVENTS", start_ns, rank.now_ns, 59, rank.tid, rank.text("timestep"), 0)
+            rank.now_ns += 20_000
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    for rank in job: rank.write(directory / f"hydro.{rank.number}.sqlite")
+    return directory
+
+
+def exchange_halo(job, noise, uid):
+    """Both neighbours of a ring; who waits for its receives waits until both have sent."""
+    for rank in job:
+        for peer in (rank.number - 1, rank.number + 1):
+            for name in ("MPI_Irecv", "MPI_Isend"):
+                rank.mpi("MPI_P2P_EVENTS", name, rank.now_ns + 1_000, WORLD, uid, 7, peer % len(job), 1 << 20, 1)
+    sent_ns = [rank.now_ns for rank in job]
+    for rank in job:
+        neighbours = (sent_ns[rank.number - 1], sent_ns[(rank.number + 1) % len(job)], rank.now_ns)
+        rank.mpi("MPI_START_WAIT_EVENTS", "MPI_Waitall", max(neighbours) + 30_000 + noise.randrange(2_000), 1)

@@ -1,0 +1,69 @@
+"""Jobs that communicate by MPI alone: who is late in their collectives is named as in those of NCCL, and nobody where nobody is."""
+
+import h5py
+
+from mpi_jobs import write_job
+from support import EndToEndTest, main, seeds
+
+STEPS = 40
+
+
+class MpiJobs(EndToEndTest):
+    def explain_job(self, *options, out="out", **job):
+        traces = write_job(self.directory / "job", steps=STEPS, **job)
+        return self.analyse(traces, out, "--force", "--quiet", *options)
+
+    def assert_late(self, told, late, by_ns):
+        self.assertEqual((told["trace_rank"], told["cause"], told["pattern"]), (late, "slow_kernel", "persistent"))
+        self.assertLess(abs(told["own_lateness_ns"] / (STEPS * by_ns) - 1), 0.05)
+
+    def test_name_who_is_late(self):
+        for seed in seeds(6):
+            for uid in (None, 0x1234_5678_9ABC_DEF0):
+                with self.subTest(seed=seed, uid=uid):
+                    by_ns = (1_600_000, 400_000, 800_000)[seed % 3]
+                    report = self.explain_job(seed=seed, late=seed % 4, by_ns=by_ns, uid=uid)
+                    (straggler,) = report["stragglers"]
+                    self.assert_late(straggler, seed % 4, by_ns)
+                    self.assertIn(f"Trace rank {seed % 4} ", report["verdict"]["text"])
+                    # Kernels take 4 ms of a step, and all else 0.06 ms.
+                    self.assertLess(abs(straggler["cost_share"] / (by_ns / (4_060_000 + by_ns)) - 1), 0.05)
+                    self.assertEqual([(c["evidence"], c["size"]) for c in report["communicators"]], [("mpi_call", 4)])
+
+    def test_name_nobody_where_all_do_the_same(self):
+        for seed in seeds(6):
+            for halo in (False, True):
+                with self.subTest(seed=seed, halo=halo):
+                    report = self.explain_job(seed=seed, halo=halo)
+                    self.assertEqual((report["stragglers"], report["suspects"], report["late_without_cost"]), ([], [], []))
+                    self.assertEqual("No trace rank is significantly late." == report["verdict"]["text"], not halo)
+
+    def test_suspect_who_is_late_behind_messages(self):
+        # Its neighbours wait in MPI_Waitall and come as late to MPI_Allreduce. Whom they waited for there is not told.
+        for seed in seeds(6):
+            with self.subTest(seed=seed):
+                report = self.explain_job(seed=seed, ranks=6, late=seed % 6, halo=True)
+                (suspect,) = report["suspects"]
+                self.assert_late(suspect, seed % 6, 1_600_000)
+                self.assertEqual((report["stragglers"], suspect["doubt"]), ([], "unseen"))
+
+    def test_are_matched_call_by_call(self):
+        functions = ("MPI_Barrier", "MPI_Bcast", "MPI_Alltoall", "MPI_Allgather", "MPI_Reduce", "MPI_Reduce_scatter", "MPI_Gatherv", "MPI_Scatter",
+                     "MPI_Allreduce")
+        self.explain_job("--whole-run", functions=functions)
+        with h5py.File(self.directory / "out" / "store.h5") as store:
+            operations = store["collective_instances/operation"].asstr()[()].tolist()
+            sources = set(store["collective_arrivals/timing_source"].asstr()[()])
+            enters, waits = store["collective_arrivals/enter_ns"][()], store["collective_arrivals/wait_ns"][()]
+        expected = ("barrier", "broadcast", "all_to_all", "all_gather", "reduce", "reduce_scatter", "gather", "scatter", "all_reduce")
+        self.assertEqual({name: operations.count(name) for name in expected}, dict.fromkeys(expected, STEPS))
+        self.assertEqual((len(operations), sources, len(enters), waits.min() >= 0), (9 * STEPS, {"host_call"}, 4 * 9 * STEPS, True))
+
+    def test_are_the_same_on_any_number_of_tool_ranks(self):
+        self.explain_job(late=2, halo=True, out="one")
+        self.analyse(self.directory / "job", "three", "--force", "--quiet", ranks=3)
+        self.assert_same_results("one", "three")
+
+
+if __name__ == "__main__":
+    main()
