@@ -80,9 +80,11 @@ class Rank:
                 database.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * (columns.count(',') + 1))})", self.rows[table])
 
 
-def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, halo=False, uid=None, functions=("MPI_Allreduce",), per_host=2):
+def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, halo=False, uid=None, functions=("MPI_Allreduce",), per_host=2,
+              pairs=False):
     """Kernels of 1 ms, four per step; those of rank `late` take `by_ns` longer per step in all. `uid`: nsys' id of the communicator, which old
-    versions do not record. Clocks of hosts differ by up to 0.5 ms."""
+    versions do not record. `pairs`: each rank then works 0.3 ms for one communicator of two, and all processes have handles of
+    their own. Clocks of hosts differ by up to 0.5 ms."""
     noise = random.Random(seed)
     offsets_ns = [noise.randrange(-500_000, 500_000) for _ in range(ranks)]
     job = [Rank(r, ranks, per_host, offsets_ns[r // per_host]) for r in range(ranks)]
@@ -92,10 +94,11 @@ def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, 
             longer_ns = by_ns // 4 if rank.number == late else 0
             rank.kernels([1_000_000 + longer_ns + noise.randrange(5_000) for _ in range(4)])
         if halo: exchange_halo(job, noise, uid)
-        for function in functions:
-            last_ns = max(rank.now_ns for rank in job)
-            for rank in job:
-                rank.mpi("MPI_COLLECTIVES_EVENTS", function, last_ns + 15_000 + noise.randrange(2_000), WORLD, uid, None, 8, 8, None)
+        for function in functions: call_together(job, function, noise, (lambda rank: 1 << 32 | rank.pid) if pairs else (lambda _: WORLD), uid)
+        for first in range(0, ranks if pairs else 0, 2):
+            pair = job[first:first + 2]
+            for rank in pair: rank.kernels([300_000])
+            call_together(pair, "MPI_Allreduce", noise, lambda rank: 2 << 32 | rank.pid, uid and uid + 1 + first)
         for rank, start_ns in zip(job, began_ns):
             rank.add("NVTX_EVENTS", start_ns, rank.now_ns, 59, rank.tid, rank.text("timestep"), 0)
             rank.now_ns += 20_000
@@ -103,6 +106,12 @@ def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, 
     directory.mkdir(parents=True, exist_ok=True)
     for rank in job: rank.write(directory / f"hydro.{rank.number}.sqlite")
     return directory
+
+
+def call_together(members, function, noise, handle_of, uid):
+    last_ns = max(rank.now_ns for rank in members)
+    for rank in members:
+        rank.mpi("MPI_COLLECTIVES_EVENTS", function, last_ns + 15_000 + noise.randrange(2_000), handle_of(rank), uid, None, 8, 8, None)
 
 
 def exchange_halo(job, noise, uid):

@@ -47,6 +47,20 @@ class MpiJobs(EndToEndTest):
                 self.assert_late(suspect, seed % 6, 1_600_000)
                 self.assertEqual((report["stragglers"], suspect["doubt"]), ([], "unseen"))
 
+    def test_tell_communicators_apart_by_recorded_ids(self):
+        report = self.explain_job(late=1, pairs=True, uid=0x1234_5678_9ABC_DEF0)
+        (straggler,) = report["stragglers"]
+        self.assert_late(straggler, 1, 1_600_000)
+        self.assertEqual(sorted((c["trace_ranks"], c["complete"]) for c in report["communicators"]),
+                         [([0, 1], STEPS), ([0, 1, 2, 3], STEPS), ([2, 3], STEPS)])
+
+    def test_name_no_communicator_where_handles_differ(self):
+        report = self.explain_job(late=1, pairs=True)
+        self.assertEqual((report["stragglers"], [one["trace_rank"] for one in report["suspects"]]), ([], [1]))
+        (withheld,) = (finding for finding in report["findings"] if finding["id"] == "withheld-arrivals")
+        self.assertIn(f"{8 * STEPS} calls into MPI are in no collective", withheld["title"])
+        self.assertIn("commUid", withheld["recommendation"])
+
     def test_are_matched_call_by_call(self):
         functions = ("MPI_Barrier", "MPI_Bcast", "MPI_Alltoall", "MPI_Allgather", "MPI_Reduce", "MPI_Reduce_scatter", "MPI_Gatherv", "MPI_Scatter",
                      "MPI_Allreduce")

@@ -31,6 +31,7 @@
 #include "analysis/findings/step_time_findings.hpp"
 #include "analysis/findings/straggler_findings.hpp"
 #include "analysis/tables/run_facts.hpp"
+#include "model/schema/gpu.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
@@ -148,6 +149,34 @@ void add_unrelated_clocks(std::span<const SessionClock> sessions, std::vector<Fi
        "capture the same collectives on all ranks; on several nodes nsys 2026.4 offers --enable vclock"});
 }
 
+/// Of jobs without communication kernels, calls of the host.
+bool communicates_by_kernels(const JobReport& report) {
+  const Table* const kernels = find_table(report.tables, schema::kernels);
+  if (kernels == nullptr) return true;
+  const auto& communication = column(*kernels, schema::kernels.communication);
+  return std::any_of(communication.begin(), communication.end(), [](std::int64_t is_one) { return is_one != 0; });
+}
+
+Finding find_withheld(const JobReport& report) {
+  if (!communicates_by_kernels(report)) {
+    return {"withheld-arrivals",
+            FindingSeverity::medium,
+            fmt::format("{} calls into MPI are in no collective: nothing tells their communicators",
+                        report.withheld_arrivals),
+            {"handles of communicators differ from process to process; which of them are one is concluded from when "
+             "calls end, and no conclusion is drawn where that is not clear"},
+            "capture with a version of nsys that records commUid (table MPI_COLLECTIVES_EVENTS)"};
+  }
+  return {"withheld-arrivals",
+          FindingSeverity::medium,
+          fmt::format("{} communication kernels are in no collective: nothing tells their communicators",
+                      report.withheld_arrivals),
+          {"without NCCL's payload, which streams communicate with each other is concluded from when operations end; "
+           "where several communicators share a stream, or their operations end alike, no conclusion is drawn"},
+          "export again with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL "
+          "2.25 or later records communicators)"};
+}
+
 void add_quality_findings(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
   const bool communicates = totals.communication > 0 || totals.opaque > 0;
   auto unknown = find_unknown_communication(report);
@@ -166,17 +195,7 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
                                      report.trace_ranks.size(), report.unmatched_arrivals + report.withheld_arrivals)},
                         "capture all ranks over the same steps; with CUDA graphs add --cuda-graph-trace=node"});
   }
-  if (report.withheld_arrivals > 0) {
-    findings.push_back(
-        {"withheld-arrivals",
-         FindingSeverity::medium,
-         fmt::format("{} communication kernels are in no collective: nothing tells their communicators",
-                     report.withheld_arrivals),
-         {"without NCCL's payload, which streams communicate with each other is concluded from when operations end; "
-          "where several communicators share a stream, or their operations end alike, no conclusion is drawn"},
-         "export again with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL "
-         "2.25 or later records communicators)"});
-  }
+  if (report.withheld_arrivals > 0) findings.push_back(find_withheld(report));
   const bool no_payload = std::any_of(report.communicators.begin(), report.communicators.end(),
                                       [](const auto& c) { return !is_told_by_calls(c.evidence) && c.instances > 0; });
   if (no_payload) {
