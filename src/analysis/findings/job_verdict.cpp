@@ -4,19 +4,23 @@
 #include <array>
 #include <cctype>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analysis/findings/capture_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/judged_share.hpp"
 #include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
+#include "model/schema/job.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -28,6 +32,10 @@ std::string capitalised(std::string text) {
 
 std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string with_space(const std::string& sentence) {
+  return sentence.empty() ? "" : ' ' + sentence;
 }
 
 /// What tells that the job is not whole. The verdict begins with it.
@@ -72,7 +80,7 @@ std::string tell_who_came_last(const JobReport& report) {
   constexpr std::int64_t enough = 8;  // of two ranks one is last in so many by chance once in 128 runs
   for (const RankSummary& rank : report.ranks) {
     if (rank.arrivals >= enough && 3 * rank.last_arrivals > 2 * rank.arrivals)
-      return fmt::format(" Trace rank {} came last in {} of {} collectives that were recorded.", rank.trace_rank,
+      return fmt::format(" Rank {} came last in {} of {} collectives that were recorded.", rank.trace_rank,
                          rank.last_arrivals, rank.arrivals);
   }
   return "";
@@ -82,20 +90,20 @@ std::string tell_who_came_last(const JobReport& report) {
 std::string tell_unjudged(const JobReport& report) {
   const std::optional<JudgedShare> judged = judge_share(report);
   if (!judged || judged->share >= enough_is_judged || !report.stragglers.empty() || !report.suspects.empty()) return "";
-  return fmt::format("Whether a trace rank is late cannot be told for {:.0f}% of the time: {}.{} ",
+  return fmt::format("Whether a rank is late cannot be seen for {:.0f}% of the time: {}.{} ",
                      100 * (1 - judged->share), judged->lacks, tell_who_came_last(report));
 }
 
 /// That nobody is late, and who takes longer without a cost.
 std::string tell_nobody(const JobReport& report, std::string_view late) {
   const std::string longer = describe_late_without_cost(report);
-  return longer.empty() ? fmt::format("No trace rank is {}", late)
-                        : fmt::format("No trace rank is late at a cost beyond what steps vary by, though {}", longer);
+  return longer.empty() ? fmt::format("No rank is {}", late)
+                        : fmt::format("No rank is late at a cost beyond what steps vary by, though {}", longer);
 }
 
 /// Its title as a sentence.
 std::string tell(const JobReport& report, const Finding& finding) {
-  if (tells_that_nobody_is_late(report, finding)) return tell_nobody(report, "late") + "; " + finding.title + '.';
+  if (tells_that_nobody_is_late(report, finding)) return tell_nobody(report, "late") + ". " + capitalised(finding.title) + '.';
   // These say themselves that nobody can tell who is late.
   if (names_who_is_late(finding) || finding.id == "unknown-communication") return capitalised(finding.title) + '.';
   std::string unjudged = tell_unjudged(report);
@@ -132,8 +140,46 @@ std::string advice_of_inputs(const JobReport& report) {
   return input == nullptr || begin == input->message.size() ? "" : input->message.substr(begin + 2);
 }
 
+/// The heaviest compute kernel, where a faster one may save 5%; else empty.
+std::string next_five_percent(const JobReport& report) {
+  constexpr double aim = 0.05;
+  const std::optional<HeaviestKernel> kernel = heaviest_kernel(report);
+  // Of a kernel that takes the share s, k times the speed saves s (1 - 1/k), at most.
+  if (!kernel || kernel->share <= 1.25 * aim) return "";
+  return fmt::format("for the next 5%: kernel {} takes {:.1f}% of all GPU time; {:.2g} times as fast, it saves up to 5%",
+                     short_kernel_name(kernel->name), 100 * kernel->share, 1 / (1 - aim / kernel->share));
+}
+
+/// "A step takes 33.9 ms: 75.7% compute, 13.2% transfers, ..."; empty where no steps are known.
+std::string tell_step(const JobReport& report) {
+  const Table* const budget = find_table(report.tables, schema::step_budget);
+  if (budget == nullptr || budget->row_count() == 0) return "";
+  const auto& columns = schema::step_budget;
+  const std::int64_t steps = column(*budget, columns.steps).front();
+  const auto sum = [&](const schema::Integer& one) {
+    const auto& values = column(*budget, one);
+    return std::accumulate(values.begin(), values.end(), std::int64_t{0});
+  };
+  const Nanoseconds whole_ns = sum(columns.window_ns);
+  if (steps <= 0 || whole_ns == 0) return "";
+  std::vector<std::string> parts;
+  for (const auto& [one, name] : {std::pair(&columns.compute_ns, "compute"), std::pair(&columns.transfer_ns, "transfers"),
+                                  std::pair(&columns.arrival_skew_ns, "waiting for the last rank"),
+                                  std::pair(&columns.inconclusive_ns, "collectives"),
+                                  std::pair(&columns.launch_paced_ns, "waiting for the host"),
+                                  std::pair(&columns.copy_ns, "copies"),
+                                  std::pair(&columns.opaque_graph_ns, "CUDA graphs recorded as one interval"),
+                                  std::pair(&columns.idle_ns, "otherwise idle")})
+    if (const double part = share(sum(*one), whole_ns); part >= 0.0005)
+      parts.push_back(fmt::format("{:.1f}% {}", 100 * part, name));
+  return fmt::format("A step takes {}: {}.", duration_text(whole_ns / std::ssize(column(*budget, columns.window_ns)) / steps),
+                     fmt::join(parts, ", "));
+}
+
 /// Of one trace rank, which cannot be compared with others: where its time went.
-std::string tell_budget(const Budget& budget) {
+std::string tell_budget(const JobReport& report) {
+  if (const std::string step = tell_step(report); !step.empty()) return "Nothing stands out on the one GPU. " + step;
+  const Budget& budget = report.ranks.front().budget;
   std::vector<std::string> parts;
   const auto add = [&](Nanoseconds part_ns, std::string_view name) {
     if (part_ns > 0) parts.push_back(fmt::format("{:.1f}% are {}", 100 * share(part_ns, budget.window_ns), name));
@@ -161,14 +207,13 @@ std::string tell_that_nobody_is_late(const JobReport& report, bool is_whole) {
     return unjudged;
   }
   if (report.instances > 0)
-    return is_whole ? tell_nobody(report, "significantly late") + "."
-                    : "No trace rank of those that were read is significantly late.";
-  if (report.ranks.size() == 1) return tell_budget(report.ranks.front().budget);
+    return (is_whole ? tell_nobody(report, "late") + '.' : "No rank of those that were read is late.") + with_space(tell_step(report));
+  if (report.ranks.size() == 1) return tell_budget(report);
   const bool communicates = std::any_of(report.ranks.begin(), report.ranks.end(), [](const RankSummary& rank) {
     return rank.budget.communication_ns > 0 || rank.budget.opaque_graph_ns > 0;
   });
-  return communicates ? "Lateness cannot be judged: no collective was matched across trace ranks."
-                      : "No communication between the trace ranks was recorded: nobody can be late for another.";
+  return communicates ? "Lateness cannot be judged: no collective was matched across ranks."
+                      : "No communication between the ranks was recorded: nobody can be late for another.";
 }
 
 }  // namespace
@@ -188,7 +233,7 @@ JobVerdict judge(const JobReport& report) {
     verdict.text.pop_back();
   } else {
     verdict.text += tell_that_nobody_is_late(report, verdict.complete);
-    if (report.ranks.empty()) verdict.next = advice_of_inputs(report);
+    verdict.next = report.ranks.empty() ? advice_of_inputs(report) : next_five_percent(report);
     return verdict;
   }
   verdict.finding = first->id;
