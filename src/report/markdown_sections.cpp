@@ -106,7 +106,7 @@ std::string findings_section(const JobReport& report) {
 std::string stragglers_section(const Overview& overview) {
   if (overview.stragglers.empty()) return {};
   std::string out = heading("Late ranks",
-                            "Later: what it worked longer than its peers. Waited: GPU time of others who waited for it. "
+                            "Lateness: what it worked longer than its peers. Waited: GPU time of others who waited for it. "
                             "The p-value bounds the chance to be as late if everybody were alike. First and last are "
                             "job time.");
   MarkdownTable table;
@@ -114,7 +114,7 @@ std::string stragglers_section(const Overview& overview) {
                    {"pattern", Align::left},
                    {"cause", Align::left},
                    {"waited"},
-                   {"own lateness"},
+                   {"lateness"},
                    {"last in"},
                    {"p-value"},
                    {"first"},
@@ -161,12 +161,11 @@ std::string waits_section(const JobReport& report) {
   if (report.ranks.empty() || report.instances == 0) return {};
   std::string out = heading(
       "Who waits for whom",
-      "Wait: from a rank's own enter to the latest enter of each collective. Caused wait: what the others would not "
-      "have waited without its own lateness there. Inherited: late only "
-      "because it had waited. Last counts collectives whose last arriver is resolved." +
+      "Wait: from a rank's enter to the latest enter of each collective. Caused wait: what the others would not have "
+      "waited without its lateness there. Passed on: late only because it had waited. Last counts collectives whose last arriver is resolved." +
           rank_order_note(report));
   MarkdownTable table;
-  table.columns = {{"rank"}, {"arrivals"}, {"last"}, {"wait"}, {"caused wait"}, {"own lateness"}, {"inherited"}};
+  table.columns = {{"rank"}, {"arrivals"}, {"last"}, {"wait"}, {"caused wait"}, {"lateness"}, {"passed on"}};
   const std::vector<RankSummary> ranks = telling_ranks(report);
   for (const RankSummary& rank : ranks) {
     table.rows.push_back({fmt::format("{}", rank.trace_rank), format_count(rank.arrivals),
@@ -186,7 +185,7 @@ std::string operations_section(const JobReport& report) {
       "are total bytes over total transfer time (GB = 1e9, bus bandwidth as in nccl-tests); without recorded message "
       "sizes they are left out.");
   MarkdownTable table;
-  table.columns = {{"operation", Align::left}, {"instances"}, {"bytes"}, {"wait"}, {"transfer"},
+  table.columns = {{"operation", Align::left}, {"count"}, {"bytes"}, {"wait"}, {"transfer"},
                    {"algorithm bw"},           {"bus bw"}};
   for (const OperationSummary& o : report.by_operation) {
     table.rows.push_back({std::string(operation_name(o.operation)), format_count(o.instances),

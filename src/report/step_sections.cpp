@@ -86,7 +86,7 @@ std::string slack_section(const JobReport& report) {
   table.columns = {{"communicator", Align::left},
                    {"operation", Align::left},
                    {"size from"},
-                   {"instances"},
+                   {"count"},
                    {"without slack"},
                    {"transfer"},
                    {"slack p10"},

@@ -4,7 +4,6 @@
 #include <array>
 #include <cctype>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,7 +19,6 @@
 #include "analysis/findings/judged_share.hpp"
 #include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
-#include "model/schema/job.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -150,30 +148,27 @@ std::string next_five_percent(const JobReport& report) {
                      short_kernel_name(kernel->name), 100 * kernel->share, 1 / (1 - aim / kernel->share));
 }
 
-/// "A step takes 33.9 ms: 75.7% compute, 13.2% transfers, ..."; empty where no steps are known.
+/// "A step takes 33.9 ms: 75.7% compute, 23.5% communication without compute, ..."; empty where no steps are known.
 std::string tell_step(const JobReport& report) {
-  const Table* const budget = find_table(report.tables, schema::step_budget);
-  if (budget == nullptr || budget->row_count() == 0) return "";
-  const auto& columns = schema::step_budget;
-  const std::int64_t steps = column(*budget, columns.steps).front();
-  const auto sum = [&](const schema::Integer& one) {
-    const auto& values = column(*budget, one);
-    return std::accumulate(values.begin(), values.end(), std::int64_t{0});
-  };
-  const Nanoseconds whole_ns = sum(columns.window_ns);
-  if (steps <= 0 || whole_ns == 0) return "";
+  Budget sum;
+  for (const RankSummary& rank : report.ranks) {
+    sum.window_ns += rank.budget.window_ns;
+    sum.compute_ns += rank.budget.compute_ns;
+    sum.exposed_communication_ns += rank.budget.exposed_communication_ns;
+    sum.copy_ns += rank.budget.copy_ns;
+    sum.opaque_graph_ns += rank.budget.opaque_graph_ns;
+    sum.idle_ns += rank.budget.idle_ns;
+  }
+  if (report.step_time.median_ns <= 0 || sum.window_ns <= 0) return "";
   std::vector<std::string> parts;
-  for (const auto& [one, name] : {std::pair(&columns.compute_ns, "compute"), std::pair(&columns.transfer_ns, "transfers"),
-                                  std::pair(&columns.arrival_skew_ns, "waiting for the last rank"),
-                                  std::pair(&columns.inconclusive_ns, "collectives"),
-                                  std::pair(&columns.launch_paced_ns, "waiting for the host"),
-                                  std::pair(&columns.copy_ns, "copies"),
-                                  std::pair(&columns.opaque_graph_ns, "CUDA graphs recorded as one interval"),
-                                  std::pair(&columns.idle_ns, "otherwise idle")})
-    if (const double part = share(sum(*one), whole_ns); part >= 0.0005)
+  for (const auto& [part_ns, name] : {std::pair(sum.compute_ns, "compute"),
+                                      std::pair(sum.exposed_communication_ns, "communication without compute"),
+                                      std::pair(sum.copy_ns, "copies"),
+                                      std::pair(sum.opaque_graph_ns, "CUDA graphs recorded as one interval"),
+                                      std::pair(sum.idle_ns, "idle")})
+    if (const double part = share(part_ns, sum.window_ns); part >= 0.0005)
       parts.push_back(fmt::format("{:.1f}% {}", 100 * part, name));
-  return fmt::format("A step takes {}: {}.", duration_text(whole_ns / std::ssize(column(*budget, columns.window_ns)) / steps),
-                     fmt::join(parts, ", "));
+  return fmt::format("A step takes {}: {}.", duration_text(report.step_time.median_ns), fmt::join(parts, ", "));
 }
 
 /// Of one trace rank, which cannot be compared with others: where its time went.
