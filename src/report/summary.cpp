@@ -31,7 +31,7 @@ std::string shortened(std::string_view sentence) {
 
 /// What comes after the verdict: the findings that come next.
 std::string other_findings(const JobReport& report) {
-  constexpr std::size_t most = 2;
+  constexpr std::size_t most = 1;
   std::string text;
   std::size_t shown = 0;
   const auto verdict = std::find_if(report.findings.begin(), report.findings.end(),
