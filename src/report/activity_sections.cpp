@@ -145,8 +145,7 @@ std::string host_section(const JobReport& report) {
 std::string transfers_section(const JobReport& report) {
   const ActivitySummary& a = report.activity;
   if (a.transfers.empty()) return {};
-  return heading("Copies and sets",
-                 "By operation, over all ranks; bandwidth is bytes over the sum of durations.") +
+  return heading("Copies and sets", "By operation, over all ranks; bandwidth is bytes over the sum of durations.") +
          short_table(
              {{"operation", Align::left}, {"total"}, {"count"}, {"bytes"}, {"bandwidth"}}, a.transfers,
              [](const NamedTotal& t) -> std::vector<std::string> {

@@ -172,8 +172,7 @@ std::string listed(std::string_view what, const std::vector<const RunFinding*>& 
   constexpr std::size_t most = 3;
   if (findings.empty()) return "";
   std::string text;
-  for (std::size_t i = 0; i < std::min(findings.size(), most); ++i)
-    text += (i > 0 ? "; " : "") + findings[i]->title;
+  for (std::size_t i = 0; i < std::min(findings.size(), most); ++i) text += (i > 0 ? "; " : "") + findings[i]->title;
   if (findings.size() > most) text += fmt::format("; and {} more", findings.size() - most);
   return fmt::format("{}{}: {}.", what, findings.size() > 1 ? "s" : "", text);
 }

@@ -98,14 +98,18 @@ bool rests_on(const JobReport& report, const Evidence& one) {
 bool is_matching_in_doubt(const JobReport& report) {
   const bool unrelated = std::any_of(report.clock.sessions.begin(), report.clock.sessions.end(),
                                      [](const SessionClock& session) { return !session.uncertainty_ns; });
-  return unrelated || report.clock.violations + report.unjudged + report.partial + report.unmatched_arrivals +
-                              report.withheld_arrivals > 0 || !inspector_sentence(report.tables).empty();
+  return unrelated ||
+         report.clock.violations + report.unjudged + report.partial + report.unmatched_arrivals +
+                 report.withheld_arrivals >
+             0 ||
+         !inspector_sentence(report.tables).empty();
 }
 
 std::string more_section() {
-  return heading("More",
-                 "Everything else is in report.html: timeline, who waits when, kernels, network, clocks, hardware, and all "
-                 "tables. In a terminal, from the directory of this report:") +
+  return heading(
+             "More",
+             "Everything else is in report.html: timeline, who waits when, kernels, network, clocks, hardware, and all "
+             "tables. In a terminal, from the directory of this report:") +
          "\n```sh\nnsys-explain-mpi show .               # which tables there are\n"
          "nsys-explain-mpi show . ranks         # any of them\n"
          "nsys-explain-mpi show . rank 0        # all about a rank\n"

@@ -105,10 +105,11 @@ std::string findings_section(const JobReport& report) {
 
 std::string stragglers_section(const Overview& overview) {
   if (overview.stragglers.empty()) return {};
-  std::string out = heading("Late ranks",
-                            "Lateness: what it worked longer than its peers. Waited: GPU time of others who waited for it. "
-                            "The p-value bounds the chance to be as late if everybody were alike. First and last are "
-                            "job time.");
+  std::string out =
+      heading("Late ranks",
+              "Lateness: what it worked longer than its peers. Waited: GPU time of others who waited for it. "
+              "The p-value bounds the chance to be as late if everybody were alike. First and last are "
+              "job time.");
   MarkdownTable table;
   table.columns = {{"late", Align::left},
                    {"pattern", Align::left},
@@ -162,7 +163,8 @@ std::string waits_section(const JobReport& report) {
   std::string out = heading(
       "Who waits for whom",
       "Wait: from a rank's enter to the latest enter of each collective. Caused wait: what the others would not have "
-      "waited without its lateness there. Passed on: late only because it had waited. Last counts collectives whose last arriver is resolved." +
+      "waited without its lateness there. Passed on: late only because it had waited. Last counts collectives whose "
+      "last arriver is resolved." +
           rank_order_note(report));
   MarkdownTable table;
   table.columns = {{"rank"}, {"arrivals"}, {"last"}, {"wait"}, {"caused wait"}, {"lateness"}, {"passed on"}};
@@ -204,13 +206,9 @@ std::string communicators_section(const JobReport& report) {
       "and "
       "kernel_name rest on equal sequences. A partial collective lacks members: who of them was late cannot be seen.");
   MarkdownTable table;
-  table.columns = {{"communicator", Align::left},
-                   {"seen/size"},
-                   {"ranks", Align::left},
-                   {"complete"},
-                   {"partial"},
-                   {"unmatched"},
-                   {"evidence", Align::left}};
+  table.columns = {
+      {"communicator", Align::left}, {"seen/size"}, {"ranks", Align::left}, {"complete"}, {"partial"}, {"unmatched"},
+      {"evidence", Align::left}};
   const bool has_names = std::any_of(report.communicators.begin(), report.communicators.end(),
                                      [](const CommunicatorSummary& c) { return !c.given_name.empty(); });
   if (has_names) table.columns.push_back({"called", Align::left});

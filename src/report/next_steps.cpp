@@ -45,16 +45,16 @@ std::string gpu_option(const TraceRankIdentity& rank, Level level) {
 }
 
 bool shares_gpu(const JobReport& report, const TraceRankIdentity& rank) {
-  return !rank.gpu_uuid.empty() && std::count_if(report.trace_ranks.begin(), report.trace_ranks.end(), [&](const auto& one) {
-                                     return one.gpu_uuid == rank.gpu_uuid;
-                                   }) > 1;
+  return !rank.gpu_uuid.empty() && std::count_if(report.trace_ranks.begin(), report.trace_ranks.end(),
+                                                 [&](const auto& one) { return one.gpu_uuid == rank.gpu_uuid; }) > 1;
 }
 
 NextStep rows_of(std::string_view directory, std::string_view table, std::string_view expect) {
   return {fmt::format("nsys-explain-mpi show {} {}", quoted(directory), table), std::string(expect)};
 }
 
-void add_checks(const JobReport& report, const Straggler& late, std::string_view directory, std::vector<NextStep>& steps) {
+void add_checks(const JobReport& report, const Straggler& late, std::string_view directory,
+                std::vector<NextStep>& steps) {
   const TraceRankIdentity* const rank = find_identity(report, late.trace_rank);
   switch (late.cause) {
     case Cause::slow_kernel:
@@ -69,7 +69,8 @@ void add_checks(const JobReport& report, const Straggler& late, std::string_view
       return;
     case Cause::slow_link:
       if (rank != nullptr)
-        steps.push_back({on_host(rank->host, "nvidia-smi nvlink -e"), "errors that grow, which a link should not have"});
+        steps.push_back(
+            {on_host(rank->host, "nvidia-smi nvlink -e"), "errors that grow, which a link should not have"});
       return;
     case Cause::extra_work:
     case Cause::uneven_work:
@@ -126,9 +127,9 @@ std::vector<NextStep> next_steps(const JobReport& report, std::string_view direc
     add_checks(report, *late, directory, steps);
   }
   if (const auto& saved = report.verdict.mended; saved && saved->saved_share >= 0.01) {
-    const std::string expect = saved->step_ns_after > 0
-                                   ? fmt::format("once fixed: a step of about {}", format_duration(saved->step_ns_after))
-                                   : "once fixed: what changed";
+    const std::string expect =
+        saved->step_ns_after > 0 ? fmt::format("once fixed: a step of about {}", format_duration(saved->step_ns_after))
+                                 : "once fixed: what changed";
     steps.push_back({fmt::format("nsys-explain-mpi compare {} FIXED", quoted(directory)), expect});
   }
   steps.resize(std::min(steps.size(), most));

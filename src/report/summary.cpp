@@ -39,7 +39,8 @@ std::string other_findings(const JobReport& report) {
   for (auto one = report.findings.begin(); one != report.findings.end() && shown < most; ++one) {
     const bool is_about_missing = one->id == "missing-ranks" || one->id == "partial-report";
     if (one == verdict || is_about_missing || one->severity > FindingSeverity::medium) continue;
-    text += wrap(fmt::format("Also [{}]: {}", severity_name(one->severity), shortened(one->title)), "", "  ", line_width);
+    text +=
+        wrap(fmt::format("Also [{}]: {}", severity_name(one->severity), shortened(one->title)), "", "  ", line_width);
     ++shown;
   }
   return text;

@@ -400,9 +400,8 @@ Comparison compare_runs(std::vector<RunTables> bases, RunTables current, const C
     comparison.changed_places = find_changed_places(bases.back(), current, comparison,
                                                     *comparison.headline.current - *comparison.headline.base);
   if (comparison.base().trace_ranks != comparison.current().trace_ranks) {
-    comparison.notes.push_back(
-        fmt::format("{} ranks before and {} now: means over ranks are compared, sums are not",
-                    comparison.base().trace_ranks, comparison.current().trace_ranks));
+    comparison.notes.push_back(fmt::format("{} ranks before and {} now: means over ranks are compared, sums are not",
+                                           comparison.base().trace_ranks, comparison.current().trace_ranks));
   }
   compare_tables(comparison, bases.back(), current, options.tolerance);
   comparison.kernel_time_ratio = compare_kernel_times(bases.back(), current);

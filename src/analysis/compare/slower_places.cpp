@@ -127,8 +127,8 @@ std::map<std::string, std::set<std::int64_t>> by_place(const std::set<std::int64
     const std::string name = node == nodes.end() ? "" : node->second;
     const std::set<std::int64_t>& all = members[name];
     const bool whole = all.size() > 1 && std::includes(changed.begin(), changed.end(), all.begin(), all.end());
-    places[whole ? "node " + name : "rank " + std::to_string(rank) + (name.empty() ? "" : " (" + name + ")")]
-        .insert(rank);
+    places[whole ? "node " + name : "rank " + std::to_string(rank) + (name.empty() ? "" : " (" + name + ")")].insert(
+        rank);
   }
   return places;
 }

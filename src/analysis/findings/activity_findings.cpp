@@ -244,10 +244,8 @@ void add_storm(const ActivitySummary& activity, std::vector<Finding>& findings) 
        FindingSeverity::medium,
        launches.storming.size() == 1
            ? fmt::format("rank {} launches so many short kernels that launching limits it", launches.storming[0])
-           : fmt::format("{} ranks launch so many short kernels that launching limits them",
-                         launches.storming.size()),
-       {fmt::format("up to {:.0f} launches per second (rank {})", launches.largest_rate,
-                    launches.largest_trace_rank),
+           : fmt::format("{} ranks launch so many short kernels that launching limits them", launches.storming.size()),
+       {fmt::format("up to {:.0f} launches per second (rank {})", launches.largest_rate, launches.largest_trace_rank),
         fmt::format("ranks {}; rows: launch_storm", rank_list(launches.storming))},
        "fuse small kernels (torch.compile, fused operators), batch more work per launch, or capture "
        "the loop in a CUDA graph"});

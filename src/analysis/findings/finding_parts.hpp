@@ -63,9 +63,9 @@ bool saves_nothing(const WhatIf& what_if);
 /// The replay of the job without any transfer, waiting apart; null where there is none.
 const WhatIf* what_if_hidden(const JobReport& report);
 
-/// "Fixing it shortens a step from 33.9 to 26.6 ms (-21.8%, 95% interval 21.7 to 21.9%)"; of who is hidden behind rank 3:
-/// "Fixing it alone saves nothing yet; once rank 3 is fixed, it shortens ..."; of what happened once: "Fixing it saves
-/// one pause of 4.10 s (-72.6%)"; of what has no effect: "Fixing it saves nothing".
+/// "Fixing it shortens a step from 33.9 to 26.6 ms (-21.8%, 95% interval 21.7 to 21.9%)"; of who is hidden behind rank
+/// 3: "Fixing it alone saves nothing yet; once rank 3 is fixed, it shortens ..."; of what happened once: "Fixing it
+/// saves one pause of 4.10 s (-72.6%)"; of what has no effect: "Fixing it saves nothing".
 std::string saving_text(const WhatIf& what_if);
 
 /// Ends the finding's title by what this replay saves, which makes it as severe.

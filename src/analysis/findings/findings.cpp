@@ -86,8 +86,7 @@ void add_exposed_communication(const JobReport& report, const JobTotals& totals,
     const WhatIf* const hidden = what_if_hidden(report);
     finding.severity = severity_of(hidden != nullptr ? hidden->saved_share : part);
     finding.title = fmt::format("{:.1f}% of GPU time is transfers that no compute hides", 100 * part);
-    if (hidden != nullptr)
-      finding.title += ". " + saving_text(*hidden);
+    if (hidden != nullptr) finding.title += ". " + saving_text(*hidden);
     if (totals.wait > 0)
       finding.evidence.push_back(fmt::format("besides, {} of waiting for late members", gpu_time(totals.wait)));
     OverlapAdvice advice = explain_exposed_communication(report);

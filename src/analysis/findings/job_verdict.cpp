@@ -88,8 +88,8 @@ std::string tell_who_came_last(const JobReport& report) {
 std::string tell_unjudged(const JobReport& report) {
   const std::optional<JudgedShare> judged = judge_share(report);
   if (!judged || judged->share >= enough_is_judged || !report.stragglers.empty() || !report.suspects.empty()) return "";
-  return fmt::format("Whether a rank is late cannot be seen for {:.0f}% of the time: {}.{} ",
-                     100 * (1 - judged->share), judged->lacks, tell_who_came_last(report));
+  return fmt::format("Whether a rank is late cannot be seen for {:.0f}% of the time: {}.{} ", 100 * (1 - judged->share),
+                     judged->lacks, tell_who_came_last(report));
 }
 
 /// That nobody is late, and who takes longer without a cost.
@@ -101,7 +101,8 @@ std::string tell_nobody(const JobReport& report, std::string_view late) {
 
 /// Its title as a sentence.
 std::string tell(const JobReport& report, const Finding& finding) {
-  if (tells_that_nobody_is_late(report, finding)) return tell_nobody(report, "late") + ". " + capitalised(finding.title) + '.';
+  if (tells_that_nobody_is_late(report, finding))
+    return tell_nobody(report, "late") + ". " + capitalised(finding.title) + '.';
   // These say themselves that nobody can tell who is late.
   if (names_who_is_late(finding) || finding.id == "unknown-communication") return capitalised(finding.title) + '.';
   std::string unjudged = tell_unjudged(report);
@@ -144,8 +145,9 @@ std::string next_five_percent(const JobReport& report) {
   const std::optional<HeaviestKernel> kernel = heaviest_kernel(report);
   // Of a kernel that takes the share s, k times the speed saves s (1 - 1/k), at most.
   if (!kernel || kernel->share <= 1.25 * aim) return "";
-  return fmt::format("for the next 5%: kernel {} takes {:.1f}% of all GPU time; {:.2g} times as fast, it saves up to 5%",
-                     short_kernel_name(kernel->name), 100 * kernel->share, 1 / (1 - aim / kernel->share));
+  return fmt::format(
+      "for the next 5%: kernel {} takes {:.1f}% of all GPU time; {:.2g} times as fast, it saves up to 5%",
+      short_kernel_name(kernel->name), 100 * kernel->share, 1 / (1 - aim / kernel->share));
 }
 
 /// "A step takes 33.9 ms: 75.7% compute, 23.5% communication without compute, ..."; empty where no steps are known.
@@ -161,11 +163,10 @@ std::string tell_step(const JobReport& report) {
   }
   if (report.step_time.median_ns <= 0 || sum.window_ns <= 0) return "";
   std::vector<std::string> parts;
-  for (const auto& [part_ns, name] : {std::pair(sum.compute_ns, "compute"),
-                                      std::pair(sum.exposed_communication_ns, "communication without compute"),
-                                      std::pair(sum.copy_ns, "copies"),
-                                      std::pair(sum.opaque_graph_ns, "CUDA graphs recorded as one interval"),
-                                      std::pair(sum.idle_ns, "idle")})
+  for (const auto& [part_ns, name] :
+       {std::pair(sum.compute_ns, "compute"), std::pair(sum.exposed_communication_ns, "communication without compute"),
+        std::pair(sum.copy_ns, "copies"), std::pair(sum.opaque_graph_ns, "CUDA graphs recorded as one interval"),
+        std::pair(sum.idle_ns, "idle")})
     if (const double part = share(part_ns, sum.window_ns); part >= 0.0005)
       parts.push_back(fmt::format("{:.1f}% {}", 100 * part, name));
   return fmt::format("A step takes {}: {}.", duration_text(report.step_time.median_ns), fmt::join(parts, ", "));
@@ -202,7 +203,8 @@ std::string tell_that_nobody_is_late(const JobReport& report, bool is_whole) {
     return unjudged;
   }
   if (report.instances > 0)
-    return (is_whole ? tell_nobody(report, "late") + '.' : "No rank of those that were read is late.") + with_space(tell_step(report));
+    return (is_whole ? tell_nobody(report, "late") + '.' : "No rank of those that were read is late.") +
+           with_space(tell_step(report));
   if (report.ranks.size() == 1) return tell_budget(report);
   const bool communicates = std::any_of(report.ranks.begin(), report.ranks.end(), [](const RankSummary& rank) {
     return rank.budget.communication_ns > 0 || rank.budget.opaque_graph_ns > 0;

@@ -62,7 +62,8 @@ std::string advice_for_host(WorkPart part, const std::string& host_was_in) {
 std::string advice_for_one(Cause cause, WorkPart part, const std::string& host_was_in) {
   switch (cause) {
     case Cause::slow_kernel:
-      return "compare clocks, power and temperature with its peers'; where nothing throttles it, drain the node and test "
+      return "compare clocks, power and temperature with its peers'; where nothing throttles it, drain the node and "
+             "test "
              "the GPU";
     case Cause::extra_work:
       return "find what it runs that its peers do not (the kernels and their NVTX range are in the evidence): an "

@@ -97,10 +97,10 @@ Finding slow_link_finding(const JobReport& report, const SlowLink& link, Nanosec
   finding.evidence.push_back(fmt::format(
       "it costs {} in {} collectives{}", gpu_time(link.lost_ns), link.instances,
       waits_ns > 0 ? fmt::format(", and {} of waiting for who is late by it", gpu_time(waits_ns)) : std::string()));
-  finding.evidence.push_back(
-      fmt::format("{} slow group{} of ranks {} it, {} group{} without it {} not slow", link.slow_groups,
-                  link.slow_groups == 1 ? "" : "s", link.slow_groups == 1 ? "has" : "have", link.fast_groups,
-                  link.fast_groups == 1 ? "" : "s", link.fast_groups == 1 ? "is" : "are"));
+  finding.evidence.push_back(fmt::format("{} slow group{} of ranks {} it, {} group{} without it {} not slow",
+                                         link.slow_groups, link.slow_groups == 1 ? "" : "s",
+                                         link.slow_groups == 1 ? "has" : "have", link.fast_groups,
+                                         link.fast_groups == 1 ? "" : "s", link.fast_groups == 1 ? "is" : "are"));
   finding.evidence.insert(finding.evidence.end(), link.evidence.begin(), link.evidence.end());
   finding.evidence.emplace_back("rows: bandwidth of these communicators, slow_links");
   for (const Finding& of_late : late) {

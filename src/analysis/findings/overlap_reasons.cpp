@@ -101,8 +101,8 @@ OverlapAdvice explain_exposed_communication(const JobReport& report) {
            "unset CUDA_DEVICE_MAX_CONNECTIONS, or launch compute before the collective that it may overlap (tensor "
            "parallel layers rely on that order)");
   if (const std::size_t ranks = ranks_with(report, "CUDA_LAUNCH_BLOCKING", "1"); ranks > 0)
-    reason(fmt::format("CUDA_LAUNCH_BLOCKING=1 on {} of {} ranks: each launch waits until its kernel is over",
-                       ranks, report.trace_ranks.size()),
+    reason(fmt::format("CUDA_LAUNCH_BLOCKING=1 on {} of {} ranks: each launch waits until its kernel is over", ranks,
+                       report.trace_ranks.size()),
            "unset CUDA_LAUNCH_BLOCKING");
   if (const double paced = launch_paced_share(report); paced > most)
     reason(fmt::format("for {:.0f}% of that time the host had not launched the compute that came next{} (table "

@@ -113,9 +113,9 @@ Finding straggler_finding(const JobReport& report, const Straggler& straggler, c
                               is_hidden ? ", too" : "");
   tell_size(report, share(straggler.delay_cost_ns, time.all_windows_ns), finding);
   finding.evidence = straggler.evidence;
-  finding.evidence.push_back(
-      fmt::format("the others wait {} for it, {:.1f}% of all GPU time", gpu_time(straggler.delay_cost_ns),
-                  100 * share(straggler.delay_cost_ns, time.all_windows_ns)));
+  finding.evidence.push_back(fmt::format("the others wait {} for it, {:.1f}% of all GPU time",
+                                         gpu_time(straggler.delay_cost_ns),
+                                         100 * share(straggler.delay_cost_ns, time.all_windows_ns)));
   if (const std::string where = whereabouts(report, straggler); !where.empty()) finding.evidence.push_back(where);
   if (const std::string steps = steps_of(straggler); !steps.empty()) finding.evidence.push_back(steps);
   finding.evidence.push_back(rows_of(report, straggler));
@@ -268,7 +268,8 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
         "work is uneven, and in each step another rank has most of it: {:.1f}% of all GPU time is waiting; {}",
         100 * waiting, nobody);
   } else {
-    finding.title = fmt::format("delays that wander from rank to rank cost {:.1f}% of all GPU time; {}", 100 * cost, nobody);
+    finding.title =
+        fmt::format("delays that wander from rank to rank cost {:.1f}% of all GPU time; {}", 100 * cost, nobody);
   }
   finding.evidence.push_back(
       fmt::format("the others wait {} in {} of the job", gpu_time(unnamed_ns), duration_text(time.span_ns)));
@@ -311,10 +312,9 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   finding.severity = cost >= lost_time.high ? FindingSeverity::medium : FindingSeverity::low;
   const bool is_one = report.long_waits.size() == 1;
   const std::optional<std::int32_t> alone = waited_for_alone(report.long_waits);
-  finding.title =
-      fmt::format("{} delay{}{} cost{} {:.1f}% of all GPU time: {} {}", report.long_waits.size(), is_one ? "" : "s",
-                  alone ? fmt::format(" of rank {}", *alone) : "", is_one ? "s" : "", 100 * cost,
-                  alone ? "it" : "mostly the last one", tell_cause(cause, part, host_was_in));
+  finding.title = fmt::format("{} delay{}{} cost{} {:.1f}% of all GPU time: {} {}", report.long_waits.size(),
+                              is_one ? "" : "s", alone ? fmt::format(" of rank {}", *alone) : "", is_one ? "s" : "",
+                              100 * cost, alone ? "it" : "mostly the last one", tell_cause(cause, part, host_was_in));
   finding.evidence.push_back(fmt::format("that is {:.0f}% of all waiting", 100 * share(held_ns, all_ns)));
   finding.evidence.push_back(
       "each line is one delay, by the collective before which it came about (rows of table long_waits); nobody is late "

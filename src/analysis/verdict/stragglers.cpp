@@ -83,8 +83,8 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
           : fmt::format("one of them is last in {} collectives, in {:.0f} of them by chance", last, by_chance));
   if (own_last > 0) {
     straggler.evidence.push_back(
-        fmt::format("in {} of them at least half of its lateness came of its work before, {:.3f} ms on average", own_last,
-                    static_cast<double>(caused_lateness_ns) * 1e-6 / static_cast<double>(own_last)));
+        fmt::format("in {} of them at least half of its lateness came of its work before, {:.3f} ms on average",
+                    own_last, static_cast<double>(caused_lateness_ns) * 1e-6 / static_cast<double>(own_last)));
   }
   return straggler;
 }

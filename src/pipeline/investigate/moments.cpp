@@ -213,8 +213,8 @@ void add_waits(const LocalRank& rank, const RankClock& clock, const Seat& seat, 
     const auto [name, is_new] =
         names.try_emplace(outcome.last_trace_rank, static_cast<std::uint32_t>(view.names.size()));
     if (is_new) {
-      view.names.push_back(
-          outcome.last_trace_rank < 0 ? "waits" : fmt::format("waits for rank {}", outcome.last_trace_rank));
+      view.names.push_back(outcome.last_trace_rank < 0 ? "waits"
+                                                       : fmt::format("waits for rank {}", outcome.last_trace_rank));
     }
     view.events.push_back(
         {enter_ns, enter_ns + outcome.wait_ns, 0, name->second, 0, rank.trace_rank, 0, TimelineKind::wait, 0});

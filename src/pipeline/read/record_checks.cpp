@@ -135,9 +135,9 @@ bool can_be_read(const TraceFacts& facts) {
                        [](const RankClaim& claim) { return is_named(claim.source, RankSource::file_order); });
   };
   return is_named(facts.input.status, InputStatus::failed) && is_bool(facts.analysed) &&
-         (!facts.analysed || facts.session.path == facts.input.path) &&
-         is_time(facts.session.utc_start_ns) && is_time(facts.session.system_clock_ns) &&
-         is_time(facts.extent.recorded.start_ns) && is_time(facts.extent.recorded.end_ns) &&
+         (!facts.analysed || facts.session.path == facts.input.path) && is_time(facts.session.utc_start_ns) &&
+         is_time(facts.session.system_clock_ns) && is_time(facts.extent.recorded.start_ns) &&
+         is_time(facts.extent.recorded.end_ns) &&
          std::all_of(facts.warnings.begin(), facts.warnings.end(), is_warning) &&
          std::all_of(facts.identities.begin(), facts.identities.end(), is_identity) &&
          std::all_of(facts.hosts.begin(), facts.hosts.end(), is_identity);

@@ -201,8 +201,7 @@ TEST(Comparison, TellsWhoseOwnTimeExplainsAChange) {
   EXPECT_DOUBLE_EQ(slow.changed_places[0].part_base_ns, 700);
   EXPECT_DOUBLE_EQ(slow.changed_places[0].part_current_ns, 890);
   EXPECT_EQ(places_of(against_base(1200, {700, 700, 890, 880}, {100, 100, 100, 100})), Places{"node n1: kernel_speed"});
-  EXPECT_EQ(places_of(against_base(1200, {700, 700, 700, 700}, {100, 300, 100, 100})),
-            Places{"rank 1 (n0): idle"});
+  EXPECT_EQ(places_of(against_base(1200, {700, 700, 700, 700}, {100, 300, 100, 100})), Places{"rank 1 (n0): idle"});
   EXPECT_EQ(places_of(against_base(1200, {890, 890, 890, 890}, {100, 100, 100, 100})),
             Places{"all ranks: kernel_speed"});
   // The step takes longer, but nobody by itself: transfers do.

@@ -276,9 +276,8 @@ TEST(Findings, AnExportThatDoesNotTellItsCommunicatorIsNoMissingTrace) {
   report.inputs = {{"a.sqlite", InputStatus::ok, ""}, {"b.sqlite", InputStatus::degraded, "holds no NVTX ranges"}};
   const std::vector<Finding> findings = find_problems(report);
   EXPECT_EQ(findings[0].id, "missing-ranks");
-  EXPECT_EQ(
-      findings[0].title,
-      "nothing tells the communicator of rank 1: all 60 collectives lack it, so who is late cannot be told");
+  EXPECT_EQ(findings[0].title,
+            "nothing tells the communicator of rank 1: all 60 collectives lack it, so who is late cannot be told");
   EXPECT_EQ(findings[0].evidence[0], "holds no NVTX ranges");
   // Of four such members one is not there for sure.
   report.communicators[0].size = 3;

@@ -59,9 +59,8 @@ TEST(JobVerdict, IsNeverCalmAboveAFindingThatMatters) {
 
 TEST(JobVerdict, NamesWhoIsLateHoweverLittleItCosts) {
   JobReport report = job(8, 8);
-  report.findings = {
-      {"no-nccl-payload", FindingSeverity::low, "message sizes are not in all traces", {}, "export"},
-      {"unproven-straggler", FindingSeverity::low, "rank 2 seems to make the others wait", {}, ""}};
+  report.findings = {{"no-nccl-payload", FindingSeverity::low, "message sizes are not in all traces", {}, "export"},
+                     {"unproven-straggler", FindingSeverity::low, "rank 2 seems to make the others wait", {}, ""}};
   EXPECT_EQ(judge(report).text, "Rank 2 seems to make the others wait.");
   EXPECT_EQ(judge(report).severity, FindingSeverity::low);
 }

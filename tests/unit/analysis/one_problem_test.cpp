@@ -212,8 +212,7 @@ TEST(OneProblem, ThrottlingIsToldWithWhoIsSlowByIt) {
   report.tables = {throttling};
   EXPECT_EQ(find_problems(report)[0].title, "the GPUs of 2 ranks ran slower than they can while they were used");
   report.stragglers = {late(1, Cause::slow_kernel, 60 * ms)};
-  EXPECT_EQ(find_problems(report)[1].title,
-            "the GPUs of 1 more ranks ran slower than they can while they were used");
+  EXPECT_EQ(find_problems(report)[1].title, "the GPUs of 1 more ranks ran slower than they can while they were used");
   report.stragglers.push_back(late(3, Cause::slow_kernel, 50 * ms));
   EXPECT_THAT(costs(report), ElementsAre(std::pair("straggler", 60), std::pair("straggler", 50)));
 }
