@@ -84,7 +84,8 @@ EXAMPLES
 
 EXIT CODES
   0   no regression beyond the noise      2, 3, 5  as of nsys-explain-mpi itself
-  10  the last run is slower beyond the noise and the tolerance)");
+  10  the last run is slower beyond the noise and the tolerance
+  11  with --require-judgement: nothing tells whether it is)");
   pipeline::CompareRequest request;
   app.add_option("stores", request.store_paths, "Directory of each report, or its store.h5, oldest first")
       ->required()
@@ -94,6 +95,8 @@ EXIT CODES
   app.add_option("--tolerance", request.tolerance_percent, "Changes up to this many per cent are none")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_flag("--require-judgement", request.require_judgement,
+               "Exit with 11 where the comparison cannot be judged: too few steps, or none");
   app.add_flag("--side-by-side", request.side_by_side, "Runs of different programs: show them, judge nothing");
   app.add_option("--labels", request.labels, "What to call the runs: A,B,...")->delimiter(',')->allow_extra_args(false);
   auto* tokens =

@@ -22,6 +22,18 @@ PRIVATE = {
     "odds": "contradictions", "host stall": "host stall", "homes": "reader ranks", "slices": "coupled groups",
 }
 
+# What nobody but us says, in what a run prints for people: the terminal, the verdict, findings, report.md. Names of
+# columns, tables and commands are a contract and stand in backticks, or have underscores.
+FOR_US = ("mended", "mending", "mend", "instance", "instances", "own", "inherited", "distinguishable", "told",
+          "trace rank", "trace ranks", "Trace rank", "Trace ranks")
+PRIVATE_WORD = re.compile(rf"\b(?:{'|'.join(FOR_US)})\b")
+
+
+def private_words(text):
+    """The words for us in a text for people, each with what surrounds it."""
+    plain = " ".join(re.sub(r"```.*?```|`[^`\n]*`|nsys-explain-mpi [^\n]*|\w*_\w*", "", text, flags=re.S).split())
+    return [plain[max(0, word.start() - 40):word.end() + 40] for word in PRIVATE_WORD.finditer(plain)]
+
 
 def sentences(path):
     """Literals of at least three words, with those that the compiler joins joined; and the line of each."""

@@ -47,9 +47,9 @@ std::string_view clock_method_name(ClockMethod method) {
 }
 
 std::string culprit_name(const Straggler& straggler) {
-  if (straggler.level == Level::gpu) return "trace rank " + std::to_string(straggler.trace_rank);
+  if (straggler.level == Level::gpu) return "rank " + std::to_string(straggler.trace_rank);
   return place_text({straggler.level, straggler.place}) + " (all " + std::to_string(straggler.trace_ranks.size()) +
-         " trace ranks)";
+         " ranks)";
 }
 
 std::string place_text(const PlaceName& place) {
@@ -166,32 +166,6 @@ std::string_view warning_source_name(WarningSource source) {
       break;
   }
   return "analysis";
-}
-
-std::string_view cause_meaning(Cause cause) {
-  switch (cause) {
-    case Cause::slow_kernel:
-      return "same work, but slower";
-    case Cause::extra_work:
-      return "more work than its peers";
-    case Cause::uneven_work:
-      return "some of its kernels do more than on its peers (uneven work)";
-    case Cause::launch_starved:
-      return "the GPU sat idle because the host launched late";
-    case Cause::sync_stall:
-      return "the host was blocked in a synchronising call";
-    case Cause::blocking_copy:
-      return "the host was blocked in a copy";
-    case Cause::allocation:
-      return "the host allocated or freed GPU memory";
-    case Cause::slow_link:
-      return "its own transfers are slow";
-    case Cause::profiler_overhead:
-      return "the profiler itself delayed it";
-    case Cause::unknown:
-      break;
-  }
-  return "the traces do not tell why";
 }
 
 }  // namespace nsys_explain

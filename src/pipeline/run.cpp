@@ -240,7 +240,7 @@ void Run::relate() {
   });
   phases_.collective("gathering tables",
                      [&] { rank_tables_ = gather_rank_tables(communicator_, ranks_.numbers, local_traces_); });
-  phases_.local("comparing trace ranks", [&] {
+  phases_.local("comparing ranks", [&] {
     std::vector<Table> compared = compare_trace_ranks(rank_tables_, *categories_, ranks_.trace_ranks);
     std::move(compared.begin(), compared.end(), std::back_inserter(rank_tables_));
   });
@@ -323,6 +323,9 @@ void Run::investigate() {
 int Run::publish() {
   const int code = exit_code(job_, report_);
   if (is_report_worth_writing(report_)) write_report();
+  phases_.local("writing metrics", [&] {
+    if (communicator_.is_root()) write_metrics(job_, report_, code);
+  });
   end_well(code);
   if (communicator_.is_root()) print_outcome(job_, report_, code, out_, problems_);
   return code;
@@ -340,13 +343,6 @@ void Run::write_report() {
       directory_->publish(only_ours(results_in(job_.output_directory)));
       has_results_ = true;
     });
-    check_outside_files(job_);  // others may have written there meanwhile
-    if (!job_.prometheus_path.empty()) {
-      WholeFile file(job_.prometheus_path,
-                     "whoever reads it sees an older one or none; make room there or name another file");
-      file.write(report::to_prometheus(report_, job_.output_directory));
-      file.publish();
-    }
   });
   has_results_ = true;
   if (timeline_) {

@@ -4,10 +4,18 @@
 
 #include "nsys_explain/model/job_report.hpp"
 
+/// The sections of report.md about kernels, host and idle time, each a short table over all trace ranks that names the
+/// table of the store with the rest. Empty where the traces hold nothing of it.
 namespace nsys_explain::report {
 
-/// The sections of report.md about kernels, host and GPU time, each a short table over all trace ranks that names the
-/// table of the store with the rest. What the traces do not hold is listed at the end, with the option that records it.
-std::string activity_sections(const JobReport& report);
+std::string idle_section(const JobReport& report);
+std::string kernels_section(const JobReport& report);
+/// How long each trace rank takes for equal kernels.
+std::string speeds_section(const JobReport& report);
+/// Where hosts stopped, the CUDA calls, and what CPU samples met.
+std::string barriers_section(const JobReport& report);
+std::string host_section(const JobReport& report);
+std::string cpu_section(const JobReport& report);
+std::string transfers_section(const JobReport& report);
 
 }  // namespace nsys_explain::report

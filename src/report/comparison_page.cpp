@@ -108,7 +108,7 @@ std::string html_runs(const Comparison& comparison) {
   const TextTable categories = categories_table(comparison);
   if (categories.rows.empty()) return out;
   out += fmt::format(
-      "<h2>GPU time by category, per {}</h2>\n<p class=\"note\">Mean over trace ranks; no moment counted twice.</p>\n",
+      "<h2>GPU time by category, per {}</h2>\n<p class=\"note\">Mean over ranks; no moment counted twice.</p>\n",
       basis_name(comparison.basis));
   return out + category_bars(comparison) + html_table(categories);
 }

@@ -155,7 +155,7 @@ std::string runs_section(const Comparison& comparison) {
   const TextTable categories = categories_table(comparison);
   if (categories.rows.empty()) return out;
   out += fmt::format("\n## GPU time by category, per {}\n\n", basis_name(comparison.basis));
-  out += wrap("Mean over trace ranks; no moment counted twice. Bars are numbered as the runs above.", "", "");
+  out += wrap("Mean over ranks; no moment counted twice. Bars are numbered as the runs above.", "", "");
   return out + bars(comparison) + '\n' + to_markdown_table(categories, true);
 }
 

@@ -16,6 +16,7 @@ constexpr double nanoseconds_per_second = 1e9;
 
 /// Of the time now against the base: more is slower. Never "-0.00%": what rounds to nothing has no sign.
 std::string percent_change(double ratio) {
+  if (ratio >= 10) return fmt::format("{:.3g} times", ratio);  // nobody reads +3314.59%
   const double hundredths = std::round(1e4 * (ratio - 1));
   return fmt::format("{:+.2f}%", hundredths == 0 ? 0.0 : hundredths / 100);
 }
@@ -153,10 +154,27 @@ std::string places_text(const Comparison& comparison) {
 
 namespace {
 
-/// What a finding is about: its kind, and whom it names up to the end of their place in brackets.
+/// What a finding is about: its kind; where it names somebody, all that its first sentence says of them but numbers,
+/// which differ from run to run: who, and why.
 std::string subject_of(const RunFinding& finding) {
   const bool names_who = finding.id.ends_with("straggler") || finding.id == "slow-link";
-  return names_who ? finding.id + finding.title.substr(0, finding.title.find(')')) : finding.id;
+  if (!names_who) return finding.id;
+  std::string subject = finding.id + ' ' + finding.title.substr(0, finding.title.find(". "));
+  const std::size_t who = std::min(subject.find(')'), subject.size());
+  subject.erase(std::remove_if(subject.begin() + static_cast<std::ptrdiff_t>(who), subject.end(),
+                               [](char c) { return (c >= '0' && c <= '9') || c == '.'; }),
+                subject.end());
+  return subject;
+}
+
+/// "New finding: A."; of several "New findings: A; B; and 2 more."; of none nothing.
+std::string listed(std::string_view what, const std::vector<const RunFinding*>& findings) {
+  constexpr std::size_t most = 3;
+  if (findings.empty()) return "";
+  std::string text;
+  for (std::size_t i = 0; i < std::min(findings.size(), most); ++i) text += (i > 0 ? "; " : "") + findings[i]->title;
+  if (findings.size() > most) text += fmt::format("; and {} more", findings.size() - most);
+  return fmt::format("{}{}: {}.", what, findings.size() > 1 ? "s" : "", text);
 }
 
 }  // namespace
@@ -166,21 +184,20 @@ std::string new_finding_text(const Comparison& comparison) {
   const auto matters = [](const RunFinding& finding) {
     return finding.severity == "high" || finding.severity == "medium";
   };
-  const auto lead = [&](const RunProfile& run, const RunProfile& other) {
+  const auto only_in = [&](const RunProfile& run, const RunProfile& other) {
     const auto is_new = [&](const RunFinding& finding) {
       return matters(finding) && std::none_of(other.findings.begin(), other.findings.end(), [&](const RunFinding& one) {
                return subject_of(one) == subject_of(finding);
              });
     };
-    const auto found = std::find_if(run.findings.begin(), run.findings.end(), is_new);
-    return found == run.findings.end() ? nullptr : &*found;
+    std::vector<const RunFinding*> found;
+    for (const RunFinding& finding : run.findings)
+      if (is_new(finding)) found.push_back(&finding);
+    return found;
   };
-  std::string text;
-  if (const RunFinding* came = lead(comparison.current(), comparison.base()))
-    text = "New finding: " + came->title + '.';
-  if (const RunFinding* went = lead(comparison.base(), comparison.current()))
-    text += (text.empty() ? "" : " ") + ("No longer found: " + went->title + '.');
-  return text;
+  const std::string came = listed("New finding", only_in(comparison.current(), comparison.base()));
+  const std::string went = listed("Gone finding", only_in(comparison.base(), comparison.current()));
+  return came + (came.empty() || went.empty() ? "" : " ") + went;
 }
 
 std::string parts_text(const Comparison& comparison) {
@@ -200,7 +217,7 @@ std::string parts_text(const Comparison& comparison) {
   std::stable_sort(changed.begin(), changed.end(), [](const auto& a, const auto& b) {
     return std::abs(difference(*a.first)) > std::abs(difference(*b.first));
   });
-  std::string text = fmt::format("On average, per {} and trace rank: ", basis_name(comparison.basis));
+  std::string text = fmt::format("On average, per {} and rank: ", basis_name(comparison.basis));
   if (changed.empty()) text += "no part of the time changed by more than 0.5% of the whole";
   for (std::size_t i = 0; i < changed.size(); ++i)
     text += (i > 0 ? ", " : "") + instead_text(changed[i].second, *changed[i].first);
@@ -228,7 +245,7 @@ TextTable runs_table(const Comparison& comparison) {
   const bool with_tokens = comparison.basis == ComparisonBasis::token;
   const bool with_throughput = std::any_of(comparison.runs.begin(), comparison.runs.end(),
                                            [](const RunProfile& run) { return run.tokens_per_second.has_value(); });
-  TextTable table{{"run", "trace ranks", "steps", "step", "window", "GPU busy"}, {}};
+  TextTable table{{"run", "ranks", "steps", "step", "window", "GPU busy"}, {}};
   if (with_tokens) table.titles.emplace_back("GPU time per token");
   if (with_throughput) {
     table.titles.insert(table.titles.end(), {"measured per token", "of it on the GPU"});

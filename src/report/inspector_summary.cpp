@@ -56,7 +56,7 @@ std::string inspector_sentence(const std::vector<Table>& tables) {
   const auto sums = sum(tables);
   if (!sums) return {};
   std::string sentence = fmt::format("{} of {} took communicator and sequence number from logs of NCCL Inspector ({})",
-                                     counted(sums->keyed, "arrival"), counted(sums->trace_ranks, "trace rank"),
+                                     counted(sums->keyed, "arrival"), counted(sums->trace_ranks, "rank"),
                                      counted(sums->records, "record"));
   if (sums->contradicting > 0) {
     sentence += fmt::format(

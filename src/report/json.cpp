@@ -9,6 +9,7 @@
 #include "report/json_links.hpp"
 #include "report/json_parts.hpp"
 #include "report/matching_json.hpp"
+#include "report/next_steps.hpp"
 #include "report/phase_summary.hpp"
 #include "report/report.hpp"
 #include "report/run_facts.hpp"
@@ -131,7 +132,12 @@ Json suspect(const SuspectedStraggler& suspect) {
   return json;
 }
 
-Json verdict(const JobVerdict& verdict) {
+Json step(const NextStep& step) {
+  return {{"command", step.command}, {"expect", step.expect}};
+}
+
+Json verdict(const JobReport& report) {
+  const JobVerdict& verdict = report.verdict;
   const WhatIf* const mended = verdict.mended ? &*verdict.mended : nullptr;
   return {{"text", verdict.text},
           {"finding", verdict.finding.empty() ? Json() : Json(verdict.finding)},
@@ -141,7 +147,8 @@ Json verdict(const JobVerdict& verdict) {
           {"high_share", mended != nullptr ? nullable(mended->high_share) : Json()},
           {"complete", verdict.complete},
           {"judged_share", nullable(verdict.judged_share)},
-          {"next", verdict.next}};
+          {"next", verdict.next},
+          {"do_next", array_of(next_steps(report, "."), step)}};
 }
 
 Json delay(const DelaySummary& delay) {
@@ -334,7 +341,7 @@ std::vector<JsonSection> json_sections(const JobReport& report) {
       {"nvlink", [&] { return nvlink_json(report.nvlink); }},
       {"network", [&] { return network_json(report.network); }},
       {"findings", [&] { return array_of(report.findings, finding); }},
-      {"verdict", [&] { return verdict(report.verdict); }},
+      {"verdict", [&] { return verdict(report); }},
       {"capture_advice", [&] { return array_of(capture_advice(report), advice); }},
       {"warnings", [&] { return array_of(report.warnings, warning); }},
       {"run", [&] { return run(report.run); }},

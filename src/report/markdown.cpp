@@ -1,13 +1,17 @@
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
 #include <fmt/format.h>
 
-#include "report/absent_sections.hpp"
 #include "report/activity_sections.hpp"
-#include "report/critical_path_section.hpp"
+#include "report/inspector_summary.hpp"
+#include "report/markdown_parts.hpp"
 #include "report/markdown_sections.hpp"
+#include "report/next_steps.hpp"
 #include "report/overview.hpp"
 #include "report/phase_summary.hpp"
 #include "report/report.hpp"
-#include "report/run_facts.hpp"
 #include "report/side_files.hpp"
 #include "report/step_sections.hpp"
 #include "report/text.hpp"
@@ -23,20 +27,93 @@ std::string list_item(std::string_view text) {
 /// Characters of a verdict that are shown.
 constexpr std::size_t verdict_width = 4096;
 
+/// As a block that can be copied; what each command should show is the shell's comment before it.
+std::string do_next(const std::vector<NextStep>& steps) {
+  if (steps.empty()) return "";
+  std::string out = "**Do next** (from the directory of this report):\n\n```sh\n";
+  for (const NextStep& step : steps) out += fmt::format("# {}\n{}\n", step.expect, step.command);
+  return out + "```\n\n";
+}
+
 std::string first_screen(const JobReport& report, const Overview& overview) {
   std::string out = "# Why is this job slow?\n\n";
   out += wrap("**" + markdown_text(report.verdict.text, verdict_width) + "**", "", "") + '\n';
   if (!report.verdict.next.empty())
     out += wrap("**Next:** " + markdown_text(report.verdict.next, verdict_width), "", "") + '\n';
+  out += do_next(next_steps(report, "."));
   for (const std::string& sentence : explanation(report, overview)) out += list_item(sentence);
-  out += list_item("Data quality: " + input_quality(report, overview) + ' ' + matching_quality(report));
-  out += list_item(clock_quality(report));
+  std::string quality = "Data: " + input_quality(report, overview);
+  if (report.ranks.size() != 1) quality += ' ' + matching_quality(report) + ' ' + clock_quality(report);
+  out += list_item(quality);
   if (!report.left_out.empty()) out += list_item(report.left_out);
   if (!report.window.empty()) {
-    out += list_item("Only a part of the run was analysed, the same for every section and trace rank: " +
+    out += list_item("Only a part of the run was analysed, the same for every section and rank: " +
                      markdown_code(report.window, 200) + '.');
   }
   return out;
+}
+
+using Section = std::string (*)(const JobReport&);
+
+/// A table, and the findings that rest on it: by their ids, or the ends of these.
+struct Evidence {
+  Section section;
+  std::vector<std::string_view> findings;
+};
+
+std::string late_section(const JobReport& report) {
+  return stragglers_section(overview_of(report));
+}
+
+const std::vector<Evidence>& evidence() {
+  static const std::vector<Evidence> all{
+      {late_section, {"straggler", "slow-link", "rotating-delay"}},
+      {waits_section, {"straggler", "slow-link", "rotating-delay", "long-waits", "late-without-cost"}},
+      {budget_section, {"gpu-idle", "opaque-graphs", "exposed-copies", "pipeline-bubble", "longest-stage"}},
+      {phases_section, {"longest-stage", "step-time-change"}},
+      {operations_section, {"slow-link", "exposed-communication", "connection-setup", "unbalanced-exchange"}},
+      {slack_section, {"slow-link", "exposed-communication"}},
+      {network_section, {"slow-link"}},
+      {nvlink_section, {"slow-link", "nvlink-asymmetry", "nvlink-idle-artefact"}},
+      {communicators_section,
+       {"missing-ranks", "withheld-arrivals", "no-collectives", "no-nccl-payload", "infeasible-matches"}},
+      {speeds_section, {"slow-gpu"}},
+      {kernels_section, {"dominant-kernel", "kernel-tail", "longest-stage"}},
+      {idle_section, {"launch-starved", "dependency-stalled", "gpu-idle"}},
+      {barriers_section, {"launch-starved", "gpu-idle"}},
+      {host_section, {"launch-starved", "launch-storm", "allocation-churn", "profiler-overhead"}},
+      {cpu_section, {"launch-starved", "gpu-idle"}},
+      {transfers_section, {"exposed-copies", "pageable-copies", "blocking-copies"}}};
+  return all;
+}
+
+bool rests_on(const JobReport& report, const Evidence& one) {
+  return std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
+    return finding.severity <= FindingSeverity::medium &&
+           std::any_of(one.findings.begin(), one.findings.end(), [&](auto id) { return finding.id.ends_with(id); });
+  });
+}
+
+/// Clocks and matching matter where the matching lacks something, or other evidence was held against it.
+bool is_matching_in_doubt(const JobReport& report) {
+  const bool unrelated = std::any_of(report.clock.sessions.begin(), report.clock.sessions.end(),
+                                     [](const SessionClock& session) { return !session.uncertainty_ns; });
+  return unrelated ||
+         report.clock.violations + report.unjudged + report.partial + report.unmatched_arrivals +
+                 report.withheld_arrivals >
+             0 ||
+         !inspector_sentence(report.tables).empty();
+}
+
+std::string more_section() {
+  return heading(
+             "More",
+             "Everything else is in report.html: timeline, who waits when, kernels, network, clocks, hardware, and all "
+             "tables. In a terminal, from the directory of this report:") +
+         "\n```sh\nnsys-explain-mpi show .               # which tables there are\n"
+         "nsys-explain-mpi show . ranks         # any of them\n"
+         "nsys-explain-mpi show . rank 0        # all about a rank\n"
+         "nsys-explain-mpi show . collectives   # the costliest first\n```\n";
 }
 
 }  // namespace
@@ -45,28 +122,16 @@ std::string to_markdown(const JobReport& report) {
   const Overview overview = overview_of(report);
   std::string out = first_screen(report, overview);
   out += findings_section(report);
-  out += stragglers_section(overview);
-  out += budget_section(report);
   out += step_budget_section(report);
-  out += critical_path_section(report);
-  out += phases_section(report);
-  out += waits_section(report);
-  out += operations_section(report);
-  out += slack_section(report);
-  out += communicators_section(report);
-  out += activity_sections(report);
-  out += clock_and_matching_section(report);
-  out += nvlink_section(report);
-  out += network_section(report);
+  for (const Evidence& one : evidence())
+    if (rests_on(report, one)) out += one.section(report);
+  if (is_matching_in_doubt(report)) out += clock_and_matching_section(report);
   out += side_file_sections(report);
-  out += trace_ranks_section(report);
   out += host_processes_section(report);
-  out += run_facts_section(report);
   out += inputs_section(report);
   out += warnings_section(report);
-  out += absent_sections(report, out);
   out += capture_section(report);
-  return out;
+  return out + more_section();
 }
 
 }  // namespace nsys_explain::report

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "model/p_value_text.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/markdown_sections.hpp"
 #include "report/markdown_table.hpp"
@@ -21,7 +22,7 @@ std::string number_or_dash(const std::optional<double>& value, const char* forma
 
 /// A p-value from permutations cannot be smaller than one of them.
 std::string p_text(const std::optional<double>& p_value) {
-  return number_or_dash(p_value, "{:.3f}");
+  return p_value ? p_value_text(*p_value) : "-";
 }
 
 std::string nvlink_operations(const NvlinkReport& nvlink) {
@@ -71,9 +72,9 @@ std::string network_section(const JobReport& report) {
   if (report.network.empty()) return {};
   std::string out =
       heading("Network during NCCL",
-              "From the samples of NICs and switches: means over ports while the trace rank that a port follows best "
+              "From the samples of NICs and switches: means over ports while the rank that a port follows best "
               "is in a collective, and while it is in none. Ports that follow: those that correlate with the "
-              "collectives of a trace rank of their node beyond chance.");
+              "collectives of a rank of their node beyond chance.");
   MarkdownTable table;
   table.columns = {{"metric", Align::left}, {"ports"}, {"during"}, {"outside"}, {"unit", Align::left},
                    {"ports that follow"}};

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/p_value_text.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "report/capture_advice.hpp"
 #include "report/markdown_parts.hpp"
@@ -93,7 +94,7 @@ std::string findings_section(const JobReport& report) {
   if (report.findings.empty()) return {};
   std::string out =
       heading("Findings",
-              "What is missing first, then what saves most time when mended, then the rest by severity and "
+              "What is missing first, then what saves most time when fixed, then the rest by severity and "
               "cost. Low ones and hints by their titles.");
   const std::size_t shown = std::min(report.findings.size(), most_findings);
   for (std::size_t i = 0; i < shown; ++i)
@@ -104,18 +105,17 @@ std::string findings_section(const JobReport& report) {
 
 std::string stragglers_section(const Overview& overview) {
   if (overview.stragglers.empty()) return {};
-  std::string out = heading("Late trace ranks",
-                            "Own lateness: what it worked longer than its peers. Waited: GPU time of others who waited "
-                            "for it; what mending it "
-                            "saves is in the findings. The p-value bounds the chance to be as late if everybody were "
-                            "alike. First and last are "
-                            "job time.");
+  std::string out =
+      heading("Late ranks",
+              "Lateness: what it worked longer than its peers. Waited: GPU time of others who waited for it. "
+              "The p-value bounds the chance to be as late if everybody were alike. First and last are "
+              "job time.");
   MarkdownTable table;
   table.columns = {{"late", Align::left},
                    {"pattern", Align::left},
                    {"cause", Align::left},
                    {"waited"},
-                   {"own lateness"},
+                   {"lateness"},
                    {"last in"},
                    {"p-value"},
                    {"first"},
@@ -127,7 +127,7 @@ std::string stragglers_section(const Overview& overview) {
                           std::string(cause_name(s.cause)), format_duration(s.delay_cost_ns),
                           format_duration(s.own_lateness_ns),
                           s.level == Level::gpu ? fmt::format("{:.1f}%", 100 * s.last_share) : "-",
-                          fmt::format("{:.1e}", s.p_value), format_duration(s.first_ns), format_duration(s.last_ns)});
+                          p_value_text(s.p_value), format_duration(s.first_ns), format_duration(s.last_ns)});
   }
   return out + table.to_string() + rest_note(overview.stragglers.size(), shown, "`stragglers` in report.json");
 }
@@ -135,7 +135,7 @@ std::string stragglers_section(const Overview& overview) {
 std::string budget_section(const JobReport& report) {
   if (report.ranks.empty()) return {};
   std::string out = heading(
-      "Where the time of each trace rank went",
+      "Where the time of each rank went",
       "Unions of GPU activity from the first start to the last end; compute, exposed communication, copies, graphs and "
       "idle add up to the window. Exposed is communication without compute at the same time, waiting included." +
           rank_order_note(report));
@@ -162,12 +162,12 @@ std::string waits_section(const JobReport& report) {
   if (report.ranks.empty() || report.instances == 0) return {};
   std::string out = heading(
       "Who waits for whom",
-      "Wait: from a rank's own enter to the latest enter of each collective. Caused wait: what the others would not "
-      "have waited without its own lateness there. Inherited: late only "
-      "because it had waited. Last counts collectives whose last arriver is resolved." +
+      "Wait: from a rank's enter to the latest enter of each collective. Caused wait: what the others would not have "
+      "waited without its lateness there. Passed on: late only because it had waited. Last counts collectives whose "
+      "last arriver is resolved." +
           rank_order_note(report));
   MarkdownTable table;
-  table.columns = {{"rank"}, {"arrivals"}, {"last"}, {"wait"}, {"caused wait"}, {"own lateness"}, {"inherited"}};
+  table.columns = {{"rank"}, {"arrivals"}, {"last"}, {"wait"}, {"caused wait"}, {"lateness"}, {"passed on"}};
   const std::vector<RankSummary> ranks = telling_ranks(report);
   for (const RankSummary& rank : ranks) {
     table.rows.push_back({fmt::format("{}", rank.trace_rank), format_count(rank.arrivals),
@@ -187,7 +187,7 @@ std::string operations_section(const JobReport& report) {
       "are total bytes over total transfer time (GB = 1e9, bus bandwidth as in nccl-tests); without recorded message "
       "sizes they are left out.");
   MarkdownTable table;
-  table.columns = {{"operation", Align::left}, {"instances"}, {"bytes"}, {"wait"}, {"transfer"},
+  table.columns = {{"operation", Align::left}, {"count"}, {"bytes"}, {"wait"}, {"transfer"},
                    {"algorithm bw"},           {"bus bw"}};
   for (const OperationSummary& o : report.by_operation) {
     table.rows.push_back({std::string(operation_name(o.operation)), format_count(o.instances),
@@ -206,13 +206,9 @@ std::string communicators_section(const JobReport& report) {
       "and "
       "kernel_name rest on equal sequences. A partial collective lacks members: who of them was late cannot be seen.");
   MarkdownTable table;
-  table.columns = {{"communicator", Align::left},
-                   {"seen/size"},
-                   {"trace ranks", Align::left},
-                   {"complete"},
-                   {"partial"},
-                   {"unmatched"},
-                   {"evidence", Align::left}};
+  table.columns = {
+      {"communicator", Align::left}, {"seen/size"}, {"ranks", Align::left}, {"complete"}, {"partial"}, {"unmatched"},
+      {"evidence", Align::left}};
   const bool has_names = std::any_of(report.communicators.begin(), report.communicators.end(),
                                      [](const CommunicatorSummary& c) { return !c.given_name.empty(); });
   if (has_names) table.columns.push_back({"called", Align::left});
@@ -229,33 +225,14 @@ std::string communicators_section(const JobReport& report) {
          rest_note(report.communicators.size(), communicators.size(), "table `communicators` of store.h5");
 }
 
-std::string trace_ranks_section(const JobReport& report) {
-  if (report.trace_ranks.empty()) return {};
-  std::string out = heading("Trace ranks",
-                            "A trace rank is one GPU of one process in one file. Known by says what told its number, "
-                            "best first: user, mpi_ranks, nccl_payload, environment, file_name, file_order (a guess).");
-  MarkdownTable table;
-  table.columns = {{"rank"}, {"known by", Align::left}, {"host", Align::left}, {"process"},
-                   {"GPU"},  {"model", Align::left},    {"file", Align::left}};
-  const std::size_t shown = std::min(report.trace_ranks.size(), shown_rows);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const TraceRankIdentity& r = report.trace_ranks[i];
-    table.rows.push_back({fmt::format("{}", r.trace_rank), std::string(rank_source_name(r.rank_source)),
-                          markdown_code(r.host, 16), fmt::format("{}", r.process_id),
-                          fmt::format("{}", r.key.device_id), markdown_code(r.gpu_name, 22),
-                          markdown_path(r.key.path, 28)});
-  }
-  return out + table.to_string() + rest_note(report.trace_ranks.size(), shown, "table `trace_ranks` of store.h5");
-}
-
 std::string host_processes_section(const JobReport& report) {
   if (report.host_processes.empty()) return {};
   std::string out = heading(
       "Processes without GPU work",
-      "They are no trace ranks: nothing here rests on them, and who of them is late is not known. What their hosts did "
+      "They are no ranks: nothing here rests on them, and who of them is late is not known. What their hosts did "
       "is in tables `nvtx_sum`, `nvtx_trace`, `cuda_api`, `os_runtime`, `cpu_functions` and `thread_states` of "
       "store.h5, "
-      "as far as it was recorded, with these numbers as trace rank. `Inputs with problems` says why there is no GPU "
+      "as far as it was recorded, with these numbers as rank. `Inputs with problems` says why there is no GPU "
       "work.");
   MarkdownTable table;
   table.columns = {{"number"},  {"known by", Align::left}, {"host", Align::left},

@@ -20,7 +20,6 @@ std::string communicators_section(const JobReport& report);
 std::string clock_and_matching_section(const JobReport& report);
 std::string nvlink_section(const JobReport& report);
 std::string network_section(const JobReport& report);
-std::string trace_ranks_section(const JobReport& report);
 std::string host_processes_section(const JobReport& report);
 std::string inputs_section(const JobReport& report);
 std::string warnings_section(const JobReport& report);

@@ -35,8 +35,7 @@ std::string lacking_sentence(const Table& members) {
     std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
     std::string names;
     for (std::size_t i = 0; i < std::min(ranks.size(), named_ranks); ++i) {
-      names +=
-          fmt::format("{}trace rank {} lacks {}", i == 0 ? "" : ", ", ranks[i].first, format_count(ranks[i].second));
+      names += fmt::format("{}rank {} lacks {}", i == 0 ? "" : ", ", ranks[i].first, format_count(ranks[i].second));
     }
     if (ranks.size() > named_ranks) names += fmt::format(", and {} more", ranks.size() - named_ranks);
     text += wrap(fmt::format("{} missing in the middle of what was captured (lost, never done, or not matched): {}.",
@@ -44,7 +43,7 @@ std::string lacking_sentence(const Table& members) {
                  "- ", "  ");
   }
   if (outside > 0) {
-    text += wrap(fmt::format("{} outside of what the trace rank captured.",
+    text += wrap(fmt::format("{} outside of what the rank captured.",
                              outside == 1 ? "1 arrival lies" : format_count(outside) + " arrivals lie"),
                  "- ", "  ");
   }

@@ -36,8 +36,8 @@ std::string why_not_attributed(const JobReport& report, const Overview& overview
       std::max_element(report.ranks.begin(), report.ranks.end(),
                        [](const RankSummary& a, const RankSummary& b) { return a.last_arrivals < b.last_arrivals; });
   return fmt::format(
-      "the clock resolves the last arriver in {} of {} collectives, but no trace rank is late by its own work beyond "
-      "chance and at a cost that matters (most often last: trace rank {}, {} times)",
+      "the clock resolves the last arriver in {} of {} collectives, but no rank is late by what it does itself beyond "
+      "chance and at a cost that matters (most often last: rank {}, {} times)",
       format_count(overview.resolved), format_count(report.instances), most->trace_rank,
       format_count(most->last_arrivals));
 }
@@ -89,14 +89,14 @@ std::vector<std::string> explanation(const JobReport& report, const Overview& ov
       fmt::format("Waiting in collectives adds up to {}, {} of all GPU time", format_gpu_time(overview.wait_ns),
                   format_share(overview.wait_ns, overview.window_ns));
   if (is_mostly_unjudged(report)) {
-    sentences.push_back(waiting + ", where it can be told at all; the findings and warnings say what is in the way.");
+    sentences.push_back(waiting + ", where it can be seen at all; the findings and warnings say what is in the way.");
   } else if (overview.stragglers.empty()) {
     sentences.push_back(
         fmt::format("{}. It is not attributed to anybody: {}.", waiting, why_not_attributed(report, overview)));
     if (const std::int64_t alone = stages_of_one(report); alone > 0) {
       sentences.push_back(fmt::format(
-          "{} of {} trace ranks are pipeline stages without peers: lasting surplus work is seen there only in kernels "
-          "that other stages run, too (tables kernel_peers and stage_balance); longer kernels of their own may be "
+          "{} of {} ranks are pipeline stages without peers: lasting surplus work is seen there only in kernels "
+          "that other stages run, too (tables kernel_peers and stage_balance); longer kernels there may be "
           "meant so.",
           format_count(alone), format_count(static_cast<std::int64_t>(report.ranks.size()))));
     }
@@ -108,19 +108,22 @@ std::vector<std::string> explanation(const JobReport& report, const Overview& ov
 }
 
 std::string input_quality(const JobReport& report, const Overview& overview) {
+  if (overview.inputs_ok == static_cast<std::int64_t>(report.inputs.size()))
+    return counted(overview.inputs_ok, "input") + '.';
   return fmt::format(
       "{}: {} ok, {} degraded, {} failed.", counted(static_cast<std::int64_t>(report.inputs.size()), "input"),
       format_count(overview.inputs_ok), format_count(overview.inputs_degraded), format_count(overview.inputs_failed));
 }
 
 std::string matching_quality(const JobReport& report) {
-  std::string sentence = fmt::format("{} matched: {} complete, {} partial", counted(report.instances, "collective"),
-                                     format_count(report.complete), format_count(report.partial));
+  std::string sentence = counted(report.instances, "collective") + " matched";
+  if (report.partial > 0)
+    sentence += fmt::format(": {} complete, {} partial", format_count(report.complete), format_count(report.partial));
   if (report.unmatched_arrivals > 0) {
     sentence += fmt::format("; {} without counterpart", counted(report.unmatched_arrivals, "arrival"));
   }
   if (report.withheld_arrivals > 0)
-    sentence += fmt::format("; {} withheld, as nothing tells their communicators",
+    sentence += fmt::format("; {} withheld, as nothing says which communicator they belong to",
                             counted(report.withheld_arrivals, "arrival"));
   return sentence + ".";
 }
@@ -145,11 +148,11 @@ std::string clock_quality(const JobReport& report) {
   std::string text =
       fmt::format("Clock: {}, {}", counted(static_cast<std::int64_t>(clock.sessions.size()), "session"), joined(parts));
   if (clock.residual.held_out_p90_ns) {
-    text += fmt::format("; ends held out of the fit agree within {} (90% of them)",
+    text += fmt::format("; ends of collectives agree within {} (90% of them)",
                         format_duration(*clock.residual.held_out_p90_ns));
   }
   if (clock.smallest_skew_ns) {
-    text += fmt::format("; arrival skews below {} are not distinguishable", format_duration(*clock.smallest_skew_ns));
+    text += fmt::format("; delays below {} are not seen", format_duration(*clock.smallest_skew_ns));
   }
   if (unrelated > 0) {
     text += fmt::format("; {} related to no other: no lateness is stated for {}",

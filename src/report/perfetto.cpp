@@ -95,7 +95,7 @@ PerfettoTrace::PerfettoTrace(const std::vector<TraceRankIdentity>& trace_ranks, 
     process_of_host_[host] = next++;
     for (const TraceRankIdentity* rank : ranks) {
       ranks_[rank->trace_rank] = {next++, host,
-                                  fmt::format("trace rank {}, {}{}{}", rank->trace_rank, shown_host,
+                                  fmt::format("rank {}, {}{}{}", rank->trace_rank, shown_host,
                                               rank->gpu_name.empty() ? "" : ", ", rank->gpu_name)};
     }
   }

@@ -127,7 +127,7 @@ std::string phases_section(const JobReport& report) {
       wrap(
           "From NVTX ranges: a kernel belongs to the innermost phase around its launch, and to its step besides. "
           "Kernel "
-          "time of all trace ranks, then of the median one and of the one with the most. Single steps are in table "
+          "time of all ranks, then of the median one and of the one with the most. Single steps are in table "
           "`steps` of store.h5.",
           "", "") +
       '\n';
@@ -152,7 +152,7 @@ std::string phases_section(const JobReport& report) {
     for (std::size_t i = 0; i < std::min(serving->row_count(), shown); ++i) {
       const bool first = column(*serving, schema::serving.latency)[i] == "time_to_first_token";
       out += wrap(
-          fmt::format("trace rank {}: {} {} (median), {} (99%), over {}", column(*serving, schema::trace_rank)[i],
+          fmt::format("rank {}: {} {} (median), {} (99%), over {}", column(*serving, schema::trace_rank)[i],
                       first ? "time to first token" : "time per output token",
                       format_duration(static_cast<Nanoseconds>(column(*serving, schema::serving.latencies.median)[i])),
                       format_duration(static_cast<Nanoseconds>(column(*serving, schema::serving.latencies.p99)[i])),

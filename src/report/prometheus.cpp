@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -68,7 +71,7 @@ void add_job(Exposition& exposition, const JobReport& report, const Overview& ov
   exposition.add({{"status", "failed"}}, overview.inputs_failed);
   exposition.begin_family("trace_ranks", "Ranks of the job that were analysed.");
   exposition.add({}, report.trace_ranks.size());
-  exposition.begin_family("wait_ratio", "Waiting in collectives / GPU time of all trace ranks.");
+  exposition.begin_family("wait_ratio", "Waiting in collectives / GPU time of all ranks.");
   // Without a trace rank a 0 would read as a job in which nobody waits.
   if (!report.trace_ranks.empty()) exposition.add({}, ratio(overview.wait_ns, overview.window_ns));
   exposition.begin_family("findings", "Findings by severity.");
@@ -78,11 +81,33 @@ void add_job(Exposition& exposition, const JobReport& report, const Overview& ov
   }
 }
 
+/// "2026-07-01T12:00:00Z" as seconds since 1970; empty where it is none.
+std::optional<std::int64_t> seconds_since_1970(const std::string& date_utc) {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
+  if (std::sscanf(date_utc.c_str(), "%d-%d-%dT%d:%d:%dZ", &year, &month, &day, &hour, &minute, &second) != 6)
+    return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  if (!date.ok()) return std::nullopt;
+  return std::chrono::sys_days(date).time_since_epoch().count() * std::int64_t{86'400} + hour * 3600 + minute * 60 +
+         second;
+}
+
+/// When and how the run ended: a gate must tell a stale file from a new one, and a failed run from a calm one.
+void add_end(Exposition& exposition, const RunFacts& run, int exit_code) {
+  exposition.begin_family("exit_code", "Of the run; 0: all inputs were analysed.");
+  exposition.add({}, exit_code);
+  const std::optional<std::int64_t> time = seconds_since_1970(run.date_utc);
+  if (!time) return;
+  exposition.begin_family("run_timestamp_seconds", "When the run began, seconds since 1970.");
+  exposition.add({}, *time);
+}
+
 void add_stragglers(Exposition& exposition, const JobReport& report, const Overview& overview) {
-  exposition.begin_family("stragglers", "Trace ranks and places that make the others wait.");
+  exposition.begin_family("stragglers", "Ranks and places that make the others wait.");
   if (!report.trace_ranks.empty()) exposition.add({}, overview.stragglers.size());
   if (overview.stragglers.empty()) return;
-  exposition.begin_family("straggler_cost_ratio", "Elapsed time that mending a straggler saves / elapsed time.");
+  exposition.begin_family("straggler_cost_ratio", "Elapsed time that fixing a straggler saves / elapsed time.");
   for (const Straggler& straggler : overview.stragglers) {
     const TraceRankIdentity* identity = find_identity(report, straggler.trace_rank);
     exposition.add({{"trace_rank", fmt::to_string(straggler.trace_rank)},
@@ -147,10 +172,11 @@ void add_bandwidths(Exposition& exposition, const JobReport& report) {
 
 }  // namespace
 
-std::string to_prometheus(const JobReport& report, std::string_view output_directory) {
+std::string to_prometheus(const JobReport& report, std::string_view output_directory, int exit_code) {
   const Overview overview = overview_of(report);
   Exposition exposition(output_directory);
   add_job(exposition, report, overview);
+  add_end(exposition, report.run, exit_code);
   add_stragglers(exposition, report, overview);
   add_clock(exposition, report.clock.residual);
   add_bandwidths(exposition, report);

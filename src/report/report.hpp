@@ -50,7 +50,8 @@ std::string to_summary_line(const JobReport& report, std::string_view output_dir
 
 /// Metrics in the text format of Prometheus (version 0.0.4), as the node exporter's textfile collector reads them.
 /// Every series carries the label `results`, so that files of several jobs can lie side by side.
-std::string to_prometheus(const JobReport& report, std::string_view output_directory);
+/// `exit_code`: of the run.
+std::string to_prometheus(const JobReport& report, std::string_view output_directory, int exit_code);
 /// How that begins, and nothing else does.
 inline constexpr std::string_view prometheus_mark = "# HELP nsys_explain_run_info ";
 

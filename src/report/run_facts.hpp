@@ -11,7 +11,4 @@ namespace nsys_explain::report {
 /// The trace ranks of a value that all of them share are null: report.json must stay small on thousands of ranks.
 Json run_facts_json(const JobReport& report);
 
-/// The section of report.md; empty where no export tells anything.
-std::string run_facts_section(const JobReport& report);
-
 }  // namespace nsys_explain::report

@@ -64,7 +64,7 @@ std::string step_budget_section(const JobReport& report) {
          fmt::format("{}", column(*budget, columns.trace_rank)[static_cast<std::size_t>(most - times.begin())])});
   }
   return heading("A step",
-                 "Every nanosecond of a trace rank once, divided by the steps: where a decode step makes a token, of "
+                 "Every nanosecond of a rank once, divided by the steps: where a decode step makes a token, of "
                  "a token. Arrival skew: compute waited for a collective whose last member had not entered; transfer: "
                  "it had. Launch-paced: the host had not launched what ran next. Inconclusive: not matched, or too "
                  "short for the clocks.") +
@@ -86,7 +86,7 @@ std::string slack_section(const JobReport& report) {
   table.columns = {{"communicator", Align::left},
                    {"operation", Align::left},
                    {"size from"},
-                   {"instances"},
+                   {"count"},
                    {"without slack"},
                    {"transfer"},
                    {"slack p10"},

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "nsys_explain/model/names.hpp"
+#include "report/next_steps.hpp"
 #include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
@@ -27,28 +29,49 @@ std::string shortened(std::string_view sentence) {
   return plain_text(text, two_lines);
 }
 
-/// The finding that the verdict tells; the end where it tells none.
-std::vector<Finding>::const_iterator told_finding(const JobReport& report) {
-  return std::find_if(report.findings.begin(), report.findings.end(),
-                      [&](const Finding& finding) { return finding.id == report.verdict.finding; });
+/// What comes after the verdict: the findings that come next.
+std::string other_findings(const JobReport& report) {
+  constexpr std::size_t most = 1;
+  std::string text;
+  std::size_t shown = 0;
+  const auto verdict = std::find_if(report.findings.begin(), report.findings.end(),
+                                    [&](const Finding& finding) { return finding.id == report.verdict.finding; });
+  for (auto one = report.findings.begin(); one != report.findings.end() && shown < most; ++one) {
+    const bool is_about_missing = one->id == "missing-ranks" || one->id == "partial-report";
+    if (one == verdict || is_about_missing || one->severity > FindingSeverity::medium) continue;
+    text +=
+        wrap(fmt::format("Also [{}]: {}", severity_name(one->severity), shortened(one->title)), "", "  ", line_width);
+    ++shown;
+  }
+  return text;
 }
 
-/// What comes after the verdict: the findings that come next, with what to do about each.
-std::string other_findings(const JobReport& report) {
-  constexpr std::size_t most = 2;
-  std::string text;
-  std::size_t told = 0;
-  const auto verdict = told_finding(report);
-  for (auto one = report.findings.begin(); one != report.findings.end() && told < most; ++one) {
-    const Finding& finding = *one;
-    const bool is_about_missing = finding.id == "missing-ranks" || finding.id == "partial-report";
-    if (one == verdict || is_about_missing || finding.severity > FindingSeverity::medium) continue;
-    text += wrap(fmt::format("[{}] {}", severity_name(finding.severity), shortened(finding.title)), "  ", "    ",
-                 line_width);
-    text += wrap("Next: " + shortened(finding.recommendation), "    ", "    ", line_width);
-    ++told;
+/// Commands that can be copied, each with what it should show as the shell's comment.
+std::string do_next(const std::vector<NextStep>& steps) {
+  std::string text = steps.empty() ? "" : "Do next:\n";
+  for (const NextStep& step : steps) {
+    const std::string command = "  " + plain_text(step.command, longest_verdict), comment = "  # " + step.expect;
+    const bool fits = text_width(command) + text_width(comment) <= line_width;
+    text += command + (fits ? "" : "\n    ") + comment + '\n';
   }
-  return text.empty() ? "" : "Also:\n" + text;
+  return text;
+}
+
+/// How good the data are. A job of one rank has neither collectives nor clocks to compare.
+std::string quality(const JobReport& report, const Overview& overview) {
+  std::string text = report.left_out.empty() ? "" : report.left_out + ' ';
+  text += input_quality(report, overview);
+  return report.ranks.size() < 2 ? text : text + ' ' + matching_quality(report) + ' ' + clock_quality(report);
+}
+
+/// "1 high, 2 low"; "none".
+std::string counts_text(const std::array<std::int64_t, 4>& findings) {
+  std::string text;
+  for (std::size_t severity = 0; severity < findings.size(); ++severity)
+    if (findings[severity] > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", findings[severity],
+                          severity_name(static_cast<FindingSeverity>(severity)));
+  return text.empty() ? "none" : text;
 }
 
 }  // namespace
@@ -58,19 +81,16 @@ std::string to_summary(const JobReport& report, std::string_view output_director
   // Whole, as in every report, however long the names of hosts are.
   std::string out = wrap(plain_text(report.verdict.text, longest_verdict), "", "  ", line_width);
   if (!report.verdict.next.empty())
-    out += wrap("Next: " + plain_text(report.verdict.next, longest_verdict), "  ", "  ", line_width);
-  out += other_findings(report);
-  const std::string left_out = report.left_out.empty() ? "" : report.left_out + ' ';
-  out += wrap(left_out + input_quality(report, overview) + ' ' + matching_quality(report) + ' ' + clock_quality(report),
-              "", "  ", line_width);
+    out += wrap("Next: " + plain_text(report.verdict.next, longest_verdict), "", "  ", line_width);
+  out += do_next(next_steps(report, output_directory)) + other_findings(report);
+  out += wrap(quality(report, overview), "", "  ", line_width);
   const auto& [info, data_loss, error] = overview.warnings;
-  const auto& [high, medium, low, hint] = overview.findings;
-  out += fmt::format("Findings: {} high, {} medium, {} low, {} info. Warnings: {} error, {} data loss, {} info.\n",
-                     high, medium, low, hint, error, data_loss, info);
-  const std::string_view others =
-      has_html() ? "report.html, report.json, store.h5" : "report.json, store.h5; report.html needs npm at build time";
-  return out + wrap(fmt::format("Reports: {}/report.md (also {})", plain_text(output_directory, 4096), others), "",
-                    "  ", line_width);
+  const std::string warnings =
+      error + data_loss == 0 ? "" : fmt::format(" Warnings: {} error, {} data loss.", error, data_loss);
+  return out + wrap(fmt::format("Findings: {}.{} Reports: {}/{} (also {}report.json, store.h5)",
+                                counts_text(overview.findings), warnings, plain_text(output_directory, 4096),
+                                has_html() ? "report.html" : "report.md", has_html() ? "report.md, " : ""),
+                    "", "  ", line_width);
 }
 
 }  // namespace nsys_explain::report

@@ -28,6 +28,8 @@ std::string to_summary_line(const JobReport& report, std::string_view output_dir
       {"tool", "nsys-explain-mpi"},
       {"version", report.run.tool_version},
       {"exit_code", exit_code},
+      {"date_utc", report.run.date_utc},
+      {"verdict", valid_utf8(report.verdict.text)},
       {"results", valid_utf8(output_directory)},
       {"inputs",
        {{"ok", overview.inputs_ok}, {"degraded", overview.inputs_degraded}, {"failed", overview.inputs_failed}}},

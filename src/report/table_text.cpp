@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "model/p_value_text.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
 
@@ -36,15 +37,23 @@ std::vector<double> in_unit(const std::vector<std::int64_t>& values, double in_n
   return result;
 }
 
+/// Columns say so: "-1: not known", "periodic: steps between delays; else -1".
+bool is_missing(const ColumnSchema& column, double value) {
+  const std::string_view text = column.description;
+  return value == -1 && (text.ends_with("-1") || text.find("-1:") != std::string_view::npos ||
+                         text.find("-1 where") != std::string_view::npos);
+}
+
 std::string cell(const ColumnSchema& column, std::int64_t value) {
-  if (value == no_time) return "-";
+  if (value == no_time || is_missing(column, static_cast<double>(value))) return "-";
   if (column.unit == "ns") return format_duration(value);
   if (column.unit == "bytes") return value < 0 ? "-" : format_bytes(value);
   return fmt::format("{}", value);
 }
 
 std::string cell(const ColumnSchema& column, double value) {
-  if (!std::isfinite(value)) return "-";
+  if (!std::isfinite(value) || is_missing(column, value)) return "-";
+  if (column.name == "p_value" || column.name.ends_with("_p_value")) return p_value_text(value);
   for (const UnitOfTime& unit : units_of_time)
     if (column.unit == unit.name && unit.decimals > 0) return fmt::format("{:.{}f}", value, unit.decimals);
   if (column.unit == "ns") return format_duration(std::llround(value));

@@ -101,7 +101,7 @@ class Launches(Cluster):
             self.assert_run(done)
             self.assertEqual(results(out), self.expected, f"{nodes} nodes")
             self.assertEqual(json.loads((out / "report.json").read_text())["run"]["tool_ranks"], ranks)
-            self.assertIn(f"Trace rank {SLOW_RANK} (GPU 1 on node", done.stdout)
+            self.assertIn(f"(rank {SLOW_RANK}) runs ", done.stdout)
 
     def test_node_local_traces_are_found_by_pattern_directory_and_placeholder(self):
         for number, argument in enumerate(("/mnt/local/traces/*.sqlite", "/mnt/local/traces", "/mnt/%q{DISK}/traces/*")):
@@ -122,7 +122,7 @@ class Launches(Cluster):
         done = self.cluster.srun("--nodes=2", "--ntasks=2", "--nodelist=h1,h2", self.tool, "/mnt/local/traces", "--out",
                                  self.out(), "--require-ranks", "8")
         self.assert_run(done, 4)
-        self.assertIn("hold at most 4 trace ranks", done.stderr)
+        self.assertIn("hold at most 4 ranks", done.stderr)
         self.assertFalse(self.out().exists())
 
     def test_a_launch_without_mpi_is_noticed(self):

@@ -404,7 +404,7 @@ class SlowLinks(AttributionTest):
                 (straggler,) = report["stragglers"]
                 self.assertEqual((straggler["trace_ranks"], straggler["cause"], straggler["pattern"]),
                                  ([first, first + 1], "slow_link", "persistent"))
-                self.assertIn(f"the link between trace ranks {first} and {first + 1} ", straggler["evidence"][0])
+                self.assertIn(f"the link between ranks {first} and {first + 1} ", straggler["evidence"][0])
 
 
 class Steps(AttributionTest):

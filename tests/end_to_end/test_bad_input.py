@@ -234,7 +234,7 @@ class BadInput(EndToEndTest):
         for ranks in (None, 2):
             done = self.explain(self.good, "three", "--require-ranks", "3", ranks=ranks)
             self.assertEqual(done.returncode, 4, done.stderr)
-            self.assertIn("the 2 traces found hold at most 2 trace ranks", done.stderr)
+            self.assertIn("the 2 traces found hold at most 2 ranks", done.stderr)
             self.assertFalse((self.directory / "three").exists())
 
     def test_missing_ranks_that_only_reading_shows(self):

@@ -131,7 +131,7 @@ class Compare(EndToEndTest):
         four = self.store("four", "--seed", "1", "--nodes", "2", "--gpus-per-node", "2", *JOB[4:])
         two = self.store("two", "--seed", "1", *JOB)
         found = self.compare(four, two)
-        self.assertTrue(any("4 trace ranks before and 2 now" in note for note in found["notes"]), found["notes"])
+        self.assertTrue(any("4 ranks before and 2 now" in note for note in found["notes"]), found["notes"])
         plain = self.store("plain", "--seed", "2", *JOB, "--capture", "no_nvtx")
         found = self.compare(four, plain)
         self.assertEqual(found["verdict"], "unknown")  # its steps are guesses
@@ -156,9 +156,9 @@ class Compare(EndToEndTest):
     def test_who_changed_is_named_with_what_it_takes_longer_for(self):
         options = ("--nodes", "2", "--gpus-per-node", "2", "--layers", "2", "--steps", "24", "--truth", "none")
         base = self.store("base", "--seed", "1", *options)
-        plans = [("slow_gpu:rank=3,factor=1.3", [3], "trace rank 3 (node001)", "kernel_speed", "trace rank 3 (GPU 1 on node001) makes"),
-                 ("slow_node:node=1,factor=1.2", [2, 3], "node node001", "kernel_speed", "node node001 (all 2 trace ranks) makes"),
-                 ("late_host:rank=0,pause=3ms,kind=sleep", [0], "trace rank 0 (node000)", "idle", "trace rank 0 (GPU 0 on node000)")]
+        plans = [("slow_gpu:rank=3,factor=1.3", [3], "rank 3 (node001)", "kernel_speed", "GPU 1 on node001 (rank 3) runs"),
+                 ("slow_node:node=1,factor=1.2", [2, 3], "node node001", "kernel_speed", "node node001 (all 2 ranks) runs"),
+                 ("late_host:rank=0,pause=3ms,kind=sleep", [0], "rank 0 (node000)", "idle", "GPU 0 on node000 (rank 0)")]
         for number, (fault, ranks, place, part, finding) in enumerate(plans):
             with self.subTest(fault):
                 now = self.store(f"now{number}", "--seed", str(2 + number), *options, "--fault", fault)
@@ -210,7 +210,7 @@ class Compare(EndToEndTest):
         # time and more waiting, and both reports say what the waits come from.
         self.assertAlmostEqual(found["kernel_time_ratio"], self.kernel_time_ratio(traces), delta=1e-6)
         text = " ".join(self.text("md").split())
-        self.assertIn("On average, per window and trace rank: compute ", text)
+        self.assertIn("On average, per window and rank: compute ", text)
         for words, part in (("compute", "compute"), ("idle", "idle"), ("waiting for late members", "wait")):
             before, now = (one[part] / 1e6 for one in figures)
             told = re.search(rf"{words} (\S+) ms instead of (\S+) ms \((\S+?)%\)", text)
@@ -223,9 +223,9 @@ class Compare(EndToEndTest):
         self.assertIn("kernels of equal name take as long as before (within 0.5%), and there is 11.", text)
         before, now = text.split("## Before: what the report found")[1].split("## Now: what the report found")
         self.assertIn("8.2% of GPU time is idle because the host launched the next work too late", before)
-        self.assertIn("6 delays cause 73% of all waiting", before)
+        self.assertIn("6 delays cost ", before)
         self.assertIn("16.3% of GPU time is idle because the host launched the next work too late", now)
-        self.assertIn("5 delays cause 81% of all waiting", now)
+        self.assertIn("5 delays cost ", now)
         self.assertEqual([f["id"] for f in found["runs"][0]["findings"] if f["id"] == "long-waits"], ["long-waits"])
 
     @staticmethod

@@ -47,7 +47,6 @@ class Evidence(EndToEndTest):
         self.assertEqual(sum(int(row["kernels"]) for row in self.rows("out", "nvtx_coverage")), kernels)
         self.assertEqual(report["attribution"]["launched_percent"], 100)
         self.assertNotIn("weak-launch-attribution", [finding["id"] for finding in report["findings"]])
-        self.assertIn("## Phases of the program", (self.directory / "out" / "report.md").read_text())
 
     def test_missing_launches_are_said(self):
         trace = self.traces / "rank_00001.sqlite"
@@ -56,8 +55,8 @@ class Evidence(EndToEndTest):
             connection.execute("DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE rowid > ?", (calls // 10,))
         report = self.analyse(self.traces, "out")
         finding = next(f for f in report["findings"] if f["id"] == "weak-launch-attribution")
-        self.assertIn("on 1 of 2 trace ranks", finding["title"])
-        self.assertIn("trace rank 1", finding["evidence"][0])
+        self.assertIn("on 1 of 2 ranks", finding["title"])
+        self.assertIn("rank 1", finding["evidence"][0])
 
     def test_throttling_is_found_in_job_time(self):
         with sqlite3.connect(self.traces / "rank_00000.sqlite") as connection:
@@ -144,8 +143,6 @@ class Evidence(EndToEndTest):
         self.assertEqual(facts["gpu_memory_bandwidth"][0]["value"], "3352 GB/s")
         self.assertEqual([f["id"] for f in clean["findings"] if f["id"].startswith("mixed-")], [])
         self.assertEqual(len(self.rows("clean", "run_facts")), 2 * len(clean["run_facts"]))
-        markdown = (self.directory / "clean" / "report.md").read_text()
-        self.assertIn("`580.95.05`", markdown.split("## What it ran on")[1].split("\n## ")[0])
         with sqlite3.connect(self.traces / "rank_00001.sqlite") as connection:
             secret = connection.execute("SELECT value FROM META_DATA_CAPTURE WHERE value LIKE 'AWS_SECRET%'").fetchone()
             self.assertIsNotNone(secret)

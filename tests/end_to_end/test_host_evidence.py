@@ -55,7 +55,7 @@ class WhereTheHostWas(EndToEndTest):
                 self.assertEqual((straggler["trace_rank"], straggler["cause"], straggler["host_was_in"]),
                                  (seed % 4, "launch_starved", "system call: read"))
                 verdict = self.report("out")["verdict"]
-                self.assertIn("launched late: it was reading or writing files (system call: read)", verdict["text"])
+                self.assertIn("because its host reads or writes files (in system call read)", verdict["text"])
                 self.assertIn("compare the storage of this host", verdict["next"])
                 (line,) = (line for line in straggler["evidence"] if "largest differences" in line)
                 # A pause of 4 ms before each of three sampled collectives; its peer reads nothing there.

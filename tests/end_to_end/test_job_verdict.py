@@ -19,11 +19,11 @@ PIPELINE = {**MACHINE, "--tp": 2, "--pp": 2, "--steps": 12}
 FOUR_NODES = {"--nodes": 4, "--gpus-per-node": 2, "--tp": 2, "--pp": 2, "--steps": 12, "--layers": 2}
 ONE_GPU = {**MACHINE, "--nodes": 1, "--gpus-per-node": 1}
 
-LATE_HOST = "the GPU sat idle because the host launched late"
-SLOWER = "same work, but slower"
-MORE = "more work than its peers"
-UNEVEN = "some of its kernels do more than on its peers"
-RANK = "Trace rank {} (GPU {} on node00{})"
+LATE_HOST = "sits idle because its host"
+SLOWER = "slower than its peers"
+MORE = "has more work than its peers"
+UNEVEN = "has larger kernels than its peers"
+RANK = "GPU {1} on node00{2} (rank {0})"
 
 
 def rank(number):
@@ -41,41 +41,41 @@ JOBS = {
     "slow GPU in some steps": culprit(2, SLOWER, "slow_gpu:@,factor=1.4,first_step=8,last_step=16"),
     "slow GPU in every third step": culprit(1, SLOWER, "slow_gpu:@,factor=1.5,period=3"),
     "slow node": {"options": {**MACHINE, "--fault": "slow_node:node=1,factor=1.2"}, "finding": "straggler",
-                  "words": ["Node node001 (all 4 trace ranks)", SLOWER], "trace_ranks": [4, 5, 6, 7],
+                  "words": ["Node node001 (all 4 ranks)", SLOWER], "trace_ranks": [4, 5, 6, 7],
                   "next": "noisy neighbour"},
     "sleep": culprit(3, LATE_HOST, "late_host:@,pause=3ms,kind=sleep"),
     "garbage collection": culprit(2, LATE_HOST, "late_host:@,pause=4ms,kind=gc", next="gc.disable()"),
     "data loading": culprit(6, LATE_HOST, "late_host:@,pause=3ms,kind=data_loading"),
     "file access": culprit(0, LATE_HOST, "late_host:@,pause=3ms,kind=file_read", next="file access"),
     "module loading": culprit(7, LATE_HOST, "late_host:@,pause=3ms,kind=module_load", next="CUDA_MODULE_LOADING"),
-    "no core": culprit(4, LATE_HOST, "late_host:@,pause=3ms,kind=descheduled", next="core of its own"),
+    "no core": culprit(4, LATE_HOST, "late_host:@,pause=3ms,kind=descheduled", next="separate core"),
     "larger kernels": culprit(3, UNEVEN, "extra_work:@,factor=1.4,mode=larger", next="balance"),
     "more kernels": culprit(6, MORE, "extra_work:@,factor=1.4,mode=more", next="balance"),
     "synchronising": culprit(1, "blocked in a synchronising call", "sync_stall:@,pause=3ms", next="synchronisation"),
-    "clean": {"options": MACHINE, "words": ["No trace rank is"]},
+    "clean": {"options": MACHINE, "words": ["No rank is"]},
     "blocking copy": culprit(6, "blocked in a copy", "blocking_copy:@,bytes=24MB", next="pinned"),
-    "allocation": culprit(5, "allocated or freed GPU memory", "allocation:@,pause=3ms", next="allocate before"),
-    "profiler": culprit(2, "the profiler itself delayed it", "profiler_overhead:@,pause=3ms", next="profile less"),
+    "allocation": culprit(5, "allocates or frees GPU memory", "allocation:@,pause=3ms", next="allocate before"),
+    "profiler": culprit(2, "is delayed by the profiler itself", "profiler_overhead:@,pause=3ms", next="profile less"),
     "pauses here and there": {"options": {**MACHINE, "--fault": "rotating_jitter:pause=3ms"}, "finding": "rotating-delay",
-                              "words": ["wander from trace rank to trace rank"], "next": "garbage collection"},
+                              "words": ["wander from rank to rank"], "next": "garbage collection"},
     "slow link of a GPU": {"options": {**MACHINE, "--tp": 2, "--steps": 12, "--fault": "slow_link:rank=6,factor=3"},
-                           "finding": "slow-link", "words": ["ransfers through trace rank 6 (GPU 2 on node001)"],
+                           "finding": "slow-link", "words": ["ransfers through rank 6 (GPU 2 on node001)"],
                            "trace_ranks": [6], "next": "nccl-tests"},
     "slow cable": {"options": {**FOUR_NODES, "--fault": "slow_link:nodes=0+2,factor=3"}, "finding": "slow-link",
                    "words": ["the link between hosts node000 and node002"], "next": "between just node000 and node002"},
     "a stage with more layers": {"options": {**PIPELINE, "--fault": "extra_work:stage=1,mode=layers,count=1"},
-                                 "finding": "longest-stage", "words": ["trace ranks 4, 5, 6, 7"], "trace_ranks": [4, 5, 6, 7],
+                                 "finding": "longest-stage", "words": ["ranks 4, 5, 6, 7"], "trace_ranks": [4, 5, 6, 7],
                                  "next": "move layers"},
     "slow GPU in a pipeline": {"options": {**PIPELINE, "--steps": 20, "--fault": "slow_gpu:rank=5,factor=1.4"},
                                "finding": "straggler", "words": [rank(5), SLOWER], "trace_ranks": [5]},
     "two faults": {"options": {**MACHINE, "--fault": ["slow_gpu:rank=5,factor=1.5", "late_host:rank=2,pause=1ms,kind=gc"]},
                    "finding": "straggler", "words": [rank(5), SLOWER], "trace_ranks": [5]},
     "clean pipeline": {"options": PIPELINE, "words": ["pipeline stages waiting for each other"], "next": "micro-batches"},
-    "clean tensor parallel": {"options": {**MACHINE, "--tp": 4, "--steps": 12}, "words": ["No trace rank is"]},
+    "clean tensor parallel": {"options": {**MACHINE, "--tp": 4, "--steps": 12}, "words": ["No rank is"]},
     "the slow one is missing": {"options": {**MACHINE, "--fault": "slow_gpu:rank=5,factor=1.3", "--capture": "missing_rank=5"},
                                 "finding": "missing-ranks", "complete": False, "next": "capture",
                                 "words": ["1 of 8 ranks (rank 5) has no trace: all 74 collectives lack it, so who is late "
-                                          "cannot be told"]},
+                                          "cannot be seen"]},
     "another is missing": {"options": {**MACHINE, "--fault": "slow_gpu:rank=5,factor=1.3", "--capture": "missing_rank=1"},
                            "finding": "straggler", "complete": False, "trace_ranks": [5],
                            "words": ["1 of 8 ranks (rank 1) has no trace", rank(5), SLOWER]},
@@ -107,6 +107,9 @@ class JobVerdict(EndToEndTest):
         self.assertLessEqual(len(lines), LINES, done.stdout)
         self.assertLessEqual(max(map(len, lines)), COLUMNS, done.stdout)
         self.assertTrue(plain(done.stdout).startswith(plain(verdict["text"])), done.stdout)
+        self.assertLessEqual(len(verdict["do_next"]), 3)
+        for step in verdict["do_next"]:  # which the terminal shows with the directory of the run
+            self.assertIn(f"# {step['expect']}", done.stdout)
         if verdict["next"]:
             self.assertIn("Next: " + plain(verdict["next"]), plain(done.stdout))
         markdown = plain((self.directory / out / "report.md").read_text())
@@ -190,7 +193,7 @@ class JobVerdict(EndToEndTest):
         verdict = self.report("out")["verdict"]
         self.assertRegex(verdict["text"], r"^This report is partial: the run was cut off, and 1 of 4 inputs are missing. "
                                           r"1 of 4 ranks \(rank 3\) has no trace")
-        self.assertIn("Trace rank 1 (GPU 1 on node000)", verdict["text"])
+        self.assertIn("GPU 1 on node000 (rank 1)", verdict["text"])
         self.assertFalse(verdict["complete"])
 
     def test_many_inputs_that_fail_alike_take_a_line(self):

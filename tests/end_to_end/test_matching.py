@@ -61,7 +61,7 @@ class Matching(EndToEndTest):
                 self.assertGreater(report["collectives"]["partial"], 0)
                 titles = {finding["id"]: finding["title"] for finding in report["findings"]}
                 self.assertIn("6 of 8 ranks", titles["missing-ranks"])
-                self.assertNotIn("No trace rank", report["verdict"]["text"])
+                self.assertNotIn("No rank is", report["verdict"]["text"])
 
     def test_without_payload_what_shares_a_stream_is_withheld(self):
         score = self.score("--seed", "4", "--tp", "2", "--steps", "12", "--export", "payload=none", "--shared-nccl-stream")
@@ -80,7 +80,6 @@ class Matching(EndToEndTest):
                     **{tuple(range(r, 8, 2)): "data" for r in range(2)}}
         self.assertEqual({members: c["given_name"] for members, c in found.items()}, expected)
         self.assertEqual({c["evidence"] for c in found.values()}, {"order"})
-        self.assertIn("`tensor`", (self.directory / "out" / "report.md").read_text())
 
     def test_names_of_communicators_may_be_long(self):
         traces = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--layers", "1", "--steps", "2", "--export",

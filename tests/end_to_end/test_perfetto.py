@@ -114,8 +114,8 @@ class Perfetto(EndToEndTest):
         self.assertEqual(drawn, [(f["title"], f["id"], f["recommendation"]) for f in self.report(out)["findings"]])
 
     def rank_of(self, rules):
-        return {pid: int(name.split(",")[0].removeprefix("trace rank ")) for pid, name in rules.processes.items()
-                if name.startswith("trace rank")}
+        return {pid: int(name.split(",")[0].removeprefix("rank ")) for pid, name in rules.processes.items()
+                if name.startswith("rank ")}
 
     def arrivals(self, out):
         with h5py.File(self.directory / out / "store.h5") as store:
@@ -149,7 +149,7 @@ class Perfetto(EndToEndTest):
         self.assertEqual(len(links), 4 * 2)
         self.assertTrue(all(0 <= v <= 101 for values in links for _, v in values))
         self.assertTrue(all(max(v for _, v in values) > 10 for values in links), [max(v for _, v in values) for values in links])
-        self.assertEqual(sum(name == "trace ranks waiting" for _, name in rules.counters), 2)
+        self.assertEqual(sum(name == "ranks waiting" for _, name in rules.counters), 2)
         for tool_ranks in (1, 3):
             *_, other, _ = self.timeline(traces, f"ranks{tool_ranks}", ranks=tool_ranks)
             self.assertEqual(other.read_bytes(), file.read_bytes())

@@ -104,7 +104,7 @@ class RecordedRanks(EndToEndTest):
                 connection.execute("UPDATE TARGET_INFO_CUDA_DEVICE SET gpuId = 0, uuid = 'GPU-1b2c3d4e-0000-1111-2222-333344445555'")
         report = self.analyse(traces, "shared")
         (finding,) = told(report, "shared-gpus")
-        self.assertEqual((finding["severity"], finding["title"]), ("info", "4 trace ranks share one GPU"))
+        self.assertEqual((finding["severity"], finding["title"]), ("info", "4 ranks share one GPU"))
         self.assertEqual((finding["trace_ranks"], report["verdict"]["finding"]), ([], "straggler"))
         self.assertEqual([one["trace_ranks"] for one in report["stragglers"]], [[2]])
         (straggler,) = told(report, "straggler")

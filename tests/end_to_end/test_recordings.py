@@ -108,7 +108,7 @@ class Recordings(EndToEndTest):
                 self.assertEqual((report["stragglers"], report["suspects"]), ([], []))
                 self.assertEqual(report["collectives"]["unmatched_arrivals"], 0)
                 self.assertEqual(report["collectives"]["complete"], report["collectives"]["instances"])
-                self.assertIn("No trace rank is", report["verdict"]["text"])
+                self.assertIn("No rank is", report["verdict"]["text"])
                 self.assertGreaterEqual(report["verdict"]["judged_share"], 0.9)
                 self.check_frame(report, truth)
                 self.check_clock(report)
@@ -190,7 +190,7 @@ class Recordings(EndToEndTest):
     def test_graphs_recorded_whole_are_not_judged(self):
         report, _ = self.recorded("graph_whole")
         self.assertLess(report["verdict"]["judged_share"], 0.1)
-        self.assertNotIn("o trace rank is", report["verdict"]["text"])
+        self.assertNotIn("o rank is", report["verdict"]["text"])
         self.assertIn("cannot be told", report["verdict"]["text"])
         self.assertIn("--cuda-graph-trace=node", report["verdict"]["next"])
 

@@ -52,7 +52,7 @@ class FewSteps(AttributionTest):
                     self.assertGreater(first["p_value"], 1e-3 / ranks)
                     self.assertEqual(first["doubt"], "too_few_steps")
                     text = " ".join((self.directory / "out" / "report.md").read_text().split())
-                    self.assertRegex(text, rf"\*\*Trace rank {seed % 2} \([^)]*\) seems to make the others wait")
+                    self.assertRegex(text, rf"\*\*GPU \d on [^ ]* \(rank {seed % 2}\) seems to make the others wait")
         self.assertGreaterEqual(named, 7 if THOROUGH else 2, "three trace ranks need seven or eight hits, two ten or eleven")
 
 
@@ -96,7 +96,7 @@ class Hidden(AttributionTest):
                 if not told:  # what it costs is less than steps vary by
                     (longer,) = [one for one in report["findings"] if one["id"] == "late-without-cost"]
                     self.assertEqual(longer["trace_ranks"], [rank])
-                    self.assertIn(f"trace rank {rank} takes", report["verdict"]["text"])
+                    self.assertIn(f"rank {rank} takes", report["verdict"]["text"])
                     without_cost += 1
                     continue
                 self.assertEqual([(one["trace_ranks"], one["cause"], one["pattern"]) for one in told][:1],
@@ -113,7 +113,7 @@ class Hidden(AttributionTest):
         self.assertEqual([(s["trace_rank"], s["behind"], s["cause"]) for s in report["stragglers"]],
                          [(2, [], "sync_stall"), (1, [2], "slow_kernel")])
         (finding,) = (f for f in report["findings"] if f["id"] == "hidden-straggler")
-        self.assertIn("mending it alone saves nothing yet; with trace rank 2 mended", finding["title"])
+        self.assertIn("Fixing it alone saves nothing yet; once rank 2 is fixed", finding["title"])
 
 
 class SlowNodeWithoutPayload(AttributionTest):

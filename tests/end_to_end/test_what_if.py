@@ -143,7 +143,6 @@ class WhatIf(EndToEndTest):
         self.assertEqual({int(row["step"]) for row in rows} - {-1}, set(range(12)))
         compute = {part["trace_rank"]: part["duration_ns"] for part in report["critical_path"] if part["kind"] == "compute"}
         self.assertGreater(compute[2], 0.5 * (end - start))  # the others wait for it
-        self.assertIn("## Critical path", (self.directory / "out" / "report.md").read_text())
 
     def test_exposed_communication_is_told_to_the_nanosecond(self):
         job = self.synth("job", "--nodes", 1, "--gpus-per-node", 4, "--tp", 2, "--layers", 2, "--steps", 6, "--fault",

@@ -96,7 +96,7 @@ class WrittenDown(EndToEndTest):
                 for export in exports:
                     export.close()
                 report = self.analyse(traces, "out", "--force", "--quiet")
-                self.assertIn("trace rank 1", report["verdict"]["text"].lower())
+                self.assertIn("rank 1", report["verdict"]["text"].lower())
                 self.assertIn(", in validate", report["verdict"]["text"])
                 self.assertNotIn("drain", report["verdict"]["next"])
                 self.assertIn("that its peers do not", report["verdict"]["next"])
@@ -188,7 +188,7 @@ class Overlap(EndToEndTest):
         for connections, told in ((1, True), (8, False)):
             with self.subTest(connections=connections):
                 finding = self.exposed(connections=connections)
-                self.assertEqual("on 4 of 4 trace ranks: all streams of a GPU share one hardware queue" in " ".join(finding["evidence"]), told)
+                self.assertEqual("on 4 of 4 ranks: all streams of a GPU share one hardware queue" in " ".join(finding["evidence"]), told)
                 self.assertEqual(finding["recommendation"].startswith("unset CUDA_DEVICE_MAX_CONNECTIONS"), told)
 
 

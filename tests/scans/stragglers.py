@@ -358,14 +358,14 @@ def true_costs(options, guilty, directory):
 
 def ranks_told_of(finding):
     """Trace ranks in the title of a finding."""
-    told = re.search(r"trace ranks? ([\d, and]+)", finding["title"])
+    told = re.search(r"\branks? ([\d, and]+)", finding["title"])
     return {int(rank) for rank in re.findall(r"\d+", told[1])} if told else set()
 
 
 def told_by_findings(fault, report):
     """Findings other than verdicts that tell a fault."""
     long_waits = {int(rank) for finding in report["findings"] if finding["id"] == "long-waits"
-                  for line in finding["evidence"] for rank in re.findall(r"waited [\d.]+ ms for trace rank (\d+)", line)}
+                  for line in finding["evidence"] for rank in re.findall(r"waited [\d.]+ ms for rank (\d+)", line)}
     if long_waits and long_waits <= set(fault["ranks"]):
         return True
     ids = {"slow_link": "slow-link", "slow_kernel": "slow-gpu", "extra_work": "longest-stage", "uneven_work": "longest-stage"}

@@ -25,7 +25,4 @@ std::string place_text(const PlaceName& place);
 /// "trace rank 5", "node n07 (all 8 trace ranks)".
 std::string culprit_name(const Straggler& straggler);
 
-/// What a cause means, in a few words.
-std::string_view cause_meaning(Cause cause);
-
 }  // namespace nsys_explain

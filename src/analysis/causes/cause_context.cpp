@@ -72,7 +72,7 @@ void blame_the_link(const JobReport& report, const JobDelays& delays, Straggler&
   straggler.cause = Cause::slow_link;
   std::string line = fmt::format(
       "transfers that compute waited for took {:.3f} ms longer than its peers' over the run (from the latest enter on, "
-      "mean of its trace ranks), all else {:.3f} ms",
+      "mean of its ranks), all else {:.3f} ms",
       ms_each(excess.transfers_ns), ms_each(excess.all_ns - excess.transfers_ns));
   if (const SlowLink* link = link_of(report, straggler)) {
     line += fmt::format(
@@ -162,7 +162,7 @@ void choose_name(bool overfull_stage, Straggler& straggler) {
   if (straggler.also.empty()) return;
   std::vector<std::string> names;
   for (const PlaceName& place : straggler.also) names.push_back(place_text(place));
-  straggler.evidence.push_back(fmt::format("the same trace ranks are {}", fmt::join(names, " and ")));
+  straggler.evidence.push_back(fmt::format("the same ranks are {}", fmt::join(names, " and ")));
 }
 
 /// What slow GPUs lost by their speed over the run.

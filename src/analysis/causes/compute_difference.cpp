@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/kernel_name.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
@@ -78,11 +79,16 @@ double in_ms(double time_ns) {
   return time_ns * 1e-6;
 }
 
-std::string family_text(const KernelFamily& family) {
+/// Without what it works on, which has thousands of characters and means something to Markdown.
+std::string short_name(std::string_view kernel) {
   constexpr std::size_t longest = 90;
-  const std::string name = family.name.size() > longest ? family.name.substr(0, longest - 3) + "..." : family.name;
-  return fmt::format("{} {}: {:.0f} in {:.3f} ms, peers {:.0f} in {:.3f} ms", name, family.shape, family.count,
-                     in_ms(family.total_ns), family.peers_count, in_ms(family.peers_total_ns));
+  const std::string_view name = function_name(kernel);
+  return name.size() > longest ? std::string(name.substr(0, longest - 3)) + "..." : std::string(name);
+}
+
+std::string family_text(const KernelFamily& family) {
+  return fmt::format("{} {}: {:.0f} in {:.3f} ms, peers {:.0f} in {:.3f} ms", short_name(family.name), family.shape,
+                     family.count, in_ms(family.total_ns), family.peers_count, in_ms(family.peers_total_ns));
 }
 
 /// FamilyRuns by name, grid and block; then by trace rank.
@@ -178,11 +184,10 @@ std::optional<ComputeDifference> compare_compute(const Divergence& divergence) {
 
 std::vector<std::string> describe(const ComputeDifference& difference) {
   std::vector<std::string> lines{fmt::format(
-      "its kernels take {:.3f} ms {}, those of its peers {:.3f} ms: {:.3f} ms by slower kernels, {:.3f} ms by more "
-      "kernels, {:.3f} ms by larger or longer ones; a typical kernel of equal grid takes {:.2f} times as long (median "
-      "of {})",
+      "its kernels take {:.3f} ms {}, those of its peers {:.3f} ms: {:.3f} ms by slower kernels, {:.3f} ms by more or "
+      "larger ones; a typical kernel of equal grid takes {:.2f} times as long (median of {})",
       in_ms(difference.own_ns), difference.of_run ? "over the run" : "before these collectives",
-      in_ms(difference.peers_ns), in_ms(difference.slower_ns), in_ms(difference.more_ns), in_ms(difference.larger_ns),
+      in_ms(difference.peers_ns), in_ms(difference.slower_ns), in_ms(difference.more_ns) + in_ms(difference.larger_ns),
       difference.speed, difference.families)};
   if (!difference.largest.empty()) {
     std::vector<std::string> families;

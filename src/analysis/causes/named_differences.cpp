@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "model/kernel_name.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -14,7 +16,8 @@ double shown_ms(Nanoseconds time_ns) {
 }
 
 std::string difference_text(const WorkDifference& difference) {
-  std::string name = difference.name.size() > 90 ? difference.name.substr(0, 87) + "..." : difference.name;
+  std::string name(difference.kind == WorkEventKind::kernel ? function_name(difference.name) : difference.name);
+  if (name.size() > 90) name = name.substr(0, 87) + "...";
   return fmt::format("{} {}{}{}{}: {} in {:.3f} ms, peer {} in {:.3f} ms", work_event_kind_name(difference.kind), name,
                      difference.shape.empty() ? "" : " ", difference.shape,
                      difference.range.empty() ? "" : " in " + difference.range, difference.straggler_count,

@@ -19,7 +19,7 @@
 namespace nsys_explain::analysis {
 namespace {
 
-constexpr std::string_view over_ranks = "mean over trace ranks";
+constexpr std::string_view over_ranks = "mean over ranks";
 
 /// Relative standard deviation of figures of whole runs; 0 for fewer than two.
 double spread(const std::vector<double>& values) {
@@ -333,7 +333,7 @@ Series own_time_by_rank(const RunTables& run, double amount) {
       table_with(run, ranks, {ranks.trace_rank, ranks.window_ns, ranks.exposed_communication_ns});
   for (std::size_t r = 0; table != nullptr && r < table->row_count(); ++r) {
     const auto own_ns = column(*table, ranks.window_ns)[r] - column(*table, ranks.exposed_communication_ns)[r];
-    series[fmt::format("trace rank {}", column(*table, ranks.trace_rank)[r])] = {static_cast<double>(own_ns) / amount};
+    series[fmt::format("rank {}", column(*table, ranks.trace_rank)[r])] = {static_cast<double>(own_ns) / amount};
   }
   return series;
 }
@@ -400,9 +400,8 @@ Comparison compare_runs(std::vector<RunTables> bases, RunTables current, const C
     comparison.changed_places = find_changed_places(bases.back(), current, comparison,
                                                     *comparison.headline.current - *comparison.headline.base);
   if (comparison.base().trace_ranks != comparison.current().trace_ranks) {
-    comparison.notes.push_back(
-        fmt::format("{} trace ranks before and {} now: means over ranks are compared, sums are not",
-                    comparison.base().trace_ranks, comparison.current().trace_ranks));
+    comparison.notes.push_back(fmt::format("{} ranks before and {} now: means over ranks are compared, sums are not",
+                                           comparison.base().trace_ranks, comparison.current().trace_ranks));
   }
   compare_tables(comparison, bases.back(), current, options.tolerance);
   comparison.kernel_time_ratio = compare_kernel_times(bases.back(), current);

@@ -127,8 +127,8 @@ std::map<std::string, std::set<std::int64_t>> by_place(const std::set<std::int64
     const std::string name = node == nodes.end() ? "" : node->second;
     const std::set<std::int64_t>& all = members[name];
     const bool whole = all.size() > 1 && std::includes(changed.begin(), changed.end(), all.begin(), all.end());
-    places[whole ? "node " + name : "trace rank " + std::to_string(rank) + (name.empty() ? "" : " (" + name + ")")]
-        .insert(rank);
+    places[whole ? "node " + name : "rank " + std::to_string(rank) + (name.empty() ? "" : " (" + name + ")")].insert(
+        rank);
   }
   return places;
 }
@@ -150,7 +150,7 @@ std::vector<ChangedPlace> find_changed_places(const RunTables& base, const RunTa
   const KernelSums kernels_before = kernel_sums(base), kernels_now = kernel_sums(current);
   std::vector<ChangedPlace> places;
   const auto groups = changed.size() == now.size()
-                          ? std::map<std::string, std::set<std::int64_t>>{{"all trace ranks", changed}}
+                          ? std::map<std::string, std::set<std::int64_t>>{{"all ranks", changed}}
                           : by_place(changed, nodes_of(current));
   for (const auto& [name, ranks] : groups) {
     if (ranks.empty()) continue;

@@ -15,6 +15,7 @@
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/shared_gpu_findings.hpp"
+#include "model/p_value_text.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
 #include "nsys_explain/model/lower_median.hpp"
@@ -82,10 +83,6 @@ bool are_one_slow_node(const JobReport& report, const std::string& host, std::sp
   return (*most)->ratio - 1 <= 2 * ((*least)->ratio - 1);
 }
 
-std::string p_value_text(double p_value) {
-  return p_value < 1e-16 ? "below 1e-16" : fmt::format("{:.1e}", p_value);
-}
-
 /// By how much less a slow GPU would compute at the speed of its peers.
 Nanoseconds lost_by(const GpuSpeed& speed, const JobReport& report) {
   const auto rank = std::find_if(report.ranks.begin(), report.ranks.end(),
@@ -113,12 +110,12 @@ Finding describe_slow_node(const JobReport& report, const std::string& host, std
   const double middle = lower_median(ratios);
   return {"slow-gpu",
           severity_of_slowness(middle),
-          fmt::format("the {} GPUs of node '{}' (trace ranks {}) take {:.1f}% longer than their peers for the same "
+          fmt::format("the {} GPUs of node '{}' (ranks {}) take {:.1f}% longer than their peers for the same "
                       "kernels",
                       slow.size(), host, rank_list(ranks), 100 * (middle - 1)),
           {fmt::format("all of its GPUs, by {:.1f} to {:.1f}%: medians over compute kernels of equal name, grid and "
-                       "block, weighted by time; largest p-value {}",
-                       100 * (ratios.front() - 1), 100 * (ratios.back() - 1), p_value_text(p_value)),
+                       "block, weighted by time; at most {}",
+                       100 * (ratios.front() - 1), 100 * (ratios.back() - 1), p_value_equation(p_value)),
            fmt::format("rows: gpu_speed and kernel_peers where trace_rank is one of {}", rank_list(ranks))},
           std::string(advice_for_slow_node),
           lost_ns,
@@ -130,10 +127,10 @@ Finding describe_slow_node(const JobReport& report, const std::string& host, std
 Finding describe_slow_gpu(const JobReport& report, const GpuSpeed& speed) {
   return {"slow-gpu",
           severity_of_slowness(speed.ratio),
-          fmt::format("trace rank {} ({}) takes {:.1f}% longer than its peers for the same kernels", speed.trace_rank,
-                      place_of(report, speed.trace_rank), 100 * (speed.ratio - 1)),
-          {fmt::format("median over {} compute kernels of equal name, grid and block, weighted by time; p-value {}",
-                       speed.kernels, p_value_text(speed.p_value)),
+          fmt::format("{} (rank {}) takes {:.1f}% longer than its peers for the same kernels",
+                      place_of(report, speed.trace_rank), speed.trace_rank, 100 * (speed.ratio - 1)),
+          {fmt::format("median over {} compute kernels of equal name, grid and block, weighted by time; {}",
+                       speed.kernels, p_value_equation(speed.p_value)),
            fmt::format("rows: gpu_speed and kernel_peers where trace_rank = {}", speed.trace_rank)},
           std::string(shares_its_gpu(report, speed.trace_rank) ? advice_for_shared_gpu : advice_for_slow_gpu),
           lost_by(speed, report),
@@ -161,11 +158,11 @@ struct ToldOfLate {
   Nanoseconds time_ns = 0;
 
   /// For a title, and for its evidence.
-  std::string_view beside() const { return time_ns > 0 ? ", besides that of trace ranks that are late by it" : ""; }
+  std::string_view beside() const { return time_ns > 0 ? ", besides that of ranks that are late by it" : ""; }
   void add_to(std::vector<std::string>& evidence) const {
     if (time_ns > 0)
-      evidence.push_back(fmt::format("besides, {} more on trace ranks {} than is usual: see the findings about them",
-                                     gpu_time(time_ns), rank_list(ranks)));
+      evidence.push_back(fmt::format("besides, {} more than is usual on rank{} {}: see the findings about them",
+                                     gpu_time(time_ns), ranks.size() == 1 ? "" : "s", rank_list(ranks)));
   }
 };
 
@@ -231,7 +228,7 @@ void add_idle(const JobReport& report, const Windows& windows, std::vector<Findi
          severity_of(part),
          fmt::format("GPUs are idle for {:.1f}% of their time{}{}", 100 * part, told_ns > 0 ? " for other reasons" : "",
                      late.beside()),
-         {fmt::format("{} between the first and the last GPU activity of each trace rank",
+         {fmt::format("{} between the first and the last GPU activity of each rank",
                       gpu_time_of(left_ns, windows.ranks_ns))},
          "look for late launches, synchronising calls and input pipelines on the host; CUDA graphs cut launch cost",
          left_ns});
@@ -246,12 +243,10 @@ void add_storm(const ActivitySummary& activity, std::vector<Finding>& findings) 
       {"launch-storm",
        FindingSeverity::medium,
        launches.storming.size() == 1
-           ? fmt::format("trace rank {} launches so many short kernels that launching limits it", launches.storming[0])
-           : fmt::format("{} trace ranks launch so many short kernels that launching limits them",
-                         launches.storming.size()),
-       {fmt::format("up to {:.0f} launches per second (trace rank {})", launches.largest_rate,
-                    launches.largest_trace_rank),
-        fmt::format("trace ranks {}; rows: launch_storm", rank_list(launches.storming))},
+           ? fmt::format("rank {} launches so many short kernels that launching limits it", launches.storming[0])
+           : fmt::format("{} ranks launch so many short kernels that launching limits them", launches.storming.size()),
+       {fmt::format("up to {:.0f} launches per second (rank {})", launches.largest_rate, launches.largest_trace_rank),
+        fmt::format("ranks {}; rows: launch_storm", rank_list(launches.storming))},
        "fuse small kernels (torch.compile, fused operators), batch more work per launch, or capture "
        "the loop in a CUDA graph"});
 }
@@ -313,7 +308,7 @@ void add_copies(const JobReport& report, const Windows& windows, std::vector<Fin
       "asynchronous copies of pageable memory, which block like synchronous ones",
       "pin the host memory (cudaHostAlloc, pin_memory=True) so that copies run beside kernels");
   add("cuda_memcpy_sync", "blocking-copies", "copies by synchronous calls",
-      "use cudaMemcpyAsync on a stream of its own with pinned memory, and fetch results less often (.item(), .cpu())");
+      "use cudaMemcpyAsync on a separate stream with pinned memory, and fetch results less often (.item(), .cpu())");
   const double part = share(exposed_ns - told_ns, windows.ranks_ns);
   if (part < exposed_copies_worth_telling) return;
   std::vector<std::string> evidence = {
@@ -331,7 +326,7 @@ void add_copies(const JobReport& report, const Windows& windows, std::vector<Fin
                       fmt::format("{:.1f}% of GPU time is copies that no kernel hides{}", 100 * part,
                                   told_ns > 0 ? ", besides those of other findings" : ""),
                       std::move(evidence),
-                      "keep on the GPU what is copied again and again; copy ahead on a stream of its own, from pinned "
+                      "keep on the GPU what is copied again and again; copy ahead on a separate stream, from pinned "
                       "memory, while kernels run; copy less (smaller types, larger batches per copy)",
                       exposed_ns - told_ns});
 }

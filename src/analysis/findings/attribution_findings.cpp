@@ -50,9 +50,9 @@ void add_coverage_findings(const Table& coverage, std::vector<Finding>& findings
     findings.push_back(
         {"weak-launch-attribution",
          FindingSeverity::medium,
-         fmt::format("on {} of {} trace ranks less than 70% of the kernel time has its launching call in the export",
+         fmt::format("on {} of {} ranks less than 70% of the kernel time has its launching call in the export",
                      launched.count, rank.size()),
-         {fmt::format("worst is trace rank {} with {:.1f}%; table nvtx_coverage has all", launched.worst_rank,
+         {fmt::format("worst is rank {} with {:.1f}%; table nvtx_coverage has all", launched.worst_rank,
                       100 * launched.worst),
           "what rests on launches (launch latency, NVTX ranges and phases of kernels, causes on the host) covers only "
           "this part"},
@@ -63,9 +63,9 @@ void add_coverage_findings(const Table& coverage, std::vector<Finding>& findings
     findings.push_back(
         {"low-nvtx-coverage",
          FindingSeverity::low,
-         fmt::format("on {} of {} trace ranks less than 70% of the kernel time lies inside NVTX ranges of the program",
+         fmt::format("on {} of {} ranks less than 70% of the kernel time lies inside NVTX ranges of the program",
                      covered.count, rank.size()),
-         {fmt::format("worst is trace rank {} with {:.1f}%; table nvtx_coverage has all", covered.worst_rank,
+         {fmt::format("worst is rank {} with {:.1f}%; table nvtx_coverage has all", covered.worst_rank,
                       100 * covered.worst),
           "sums by NVTX range leave out the rest; kernels launched by other threads than the range's (PyTorch's "
           "autograd) are in none, but phases take them by time"},
@@ -136,13 +136,13 @@ void add_throttling_finding(const JobReport& report, const Table& throttling, co
   Finding finding;
   finding.id = "gpu-throttling";
   finding.severity = FindingSeverity::medium;
-  finding.title = fmt::format("the GPUs of {} {}trace ranks ran slower than they can while they were used",
-                              ranks.size(), more > 0 ? "more " : "");
+  finding.title = fmt::format("the GPUs of {} {}ranks ran slower than they can while they were used", ranks.size(),
+                              more > 0 ? "more " : "");
   for (std::size_t i = 0; i < std::min(ranks.size(), most_named); ++i) {
     const Throttled& of_rank = ranks[i];
     const std::string lowest =
         of_rank.lowest_mhz >= 0 ? fmt::format(", SM clock down to {:.0f} MHz", of_rank.lowest_mhz) : std::string();
-    finding.evidence.push_back(fmt::format("trace rank {}: {} spans, {:.3f} s{} ({}){}", of_rank.rank, of_rank.spans,
+    finding.evidence.push_back(fmt::format("rank {}: {} spans, {:.3f} s{} ({}){}", of_rank.rank, of_rank.spans,
                                            seconds(of_rank.total_ns), lowest, of_rank.source,
                                            of_rank.by_driver ? "; the driver gives a reason" : ""));
   }

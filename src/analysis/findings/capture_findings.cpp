@@ -1,6 +1,8 @@
 #include "analysis/findings/capture_findings.hpp"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,34 +23,46 @@ Nanoseconds busy_ns(const Budget& budget) {
 
 }  // namespace
 
+std::optional<HeaviestKernel> heaviest_kernel(const JobReport& report) {
+  const Table* const kernels = find_table(report.tables, schema::kernels);
+  if (kernels == nullptr) return std::nullopt;
+  std::map<std::string, HeaviestKernel> by_name;
+  for (std::size_t row = 0; row < kernels->row_count(); ++row) {
+    if (column(*kernels, schema::kernels.communication)[row] != 0) continue;
+    HeaviestKernel& kernel = by_name[std::string(column(*kernels, schema::kernels.name)[row])];
+    kernel.total_ns += column(*kernels, schema::kernels.durations.total)[row];
+    kernel.count += column(*kernels, schema::kernels.durations.count)[row];
+  }
+  Nanoseconds windows_ns = 0;
+  for (const RankSummary& rank : report.ranks) windows_ns += rank.budget.window_ns;
+  const auto most = std::max_element(by_name.begin(), by_name.end(), [](const auto& a, const auto& b) {
+    return a.second.total_ns < b.second.total_ns;
+  });
+  if (most == by_name.end()) return std::nullopt;
+  most->second.name = most->first;
+  most->second.share = share(most->second.total_ns, windows_ns);
+  return most->second;
+}
+
 void add_dominant_kernel_finding(const JobReport& report, std::vector<Finding>& findings) {
   constexpr double least_share = 0.5;  // of the window: below, other kernels matter as much
-  const Table* const kernels = find_table(report.tables, schema::kernels);
-  if (kernels == nullptr || report.ranks.size() != 1) return;
-  const auto& total_ns = column(*kernels, schema::kernels.durations.total);
-  const auto& communication = column(*kernels, schema::kernels.communication);
-  std::size_t most = 0;
-  for (std::size_t i = 1; i < total_ns.size(); ++i)
-    if (communication[i] == 0 && total_ns[i] > total_ns[most]) most = i;
-  if (total_ns.empty() || communication[most] != 0) return;
+  const std::optional<HeaviestKernel> kernel = heaviest_kernel(report);
+  if (!kernel || report.ranks.size() != 1 || kernel->share < least_share) return;
+  const auto& [name, total_ns, count, part] = *kernel;
   const RankSummary& rank = report.ranks.front();
-  const double part = share(total_ns[most], rank.budget.window_ns);
-  if (part < least_share) return;
   // Beside members that nobody recorded, nothing tells what the step waits for: then it is only the largest kernel.
   const bool is_alone = collectives_alone(report) > 0 || report.untraced_processes > 0;
-  const std::string name = column(*kernels, schema::kernels.name)[most];
-  const std::int64_t count = column(*kernels, schema::kernels.durations.count)[most];
   findings.push_back(
       {"dominant-kernel",
        is_alone ? FindingSeverity::low : FindingSeverity::medium,
        fmt::format("{:.1f}% of GPU time is one kernel: {}", 100 * part, short_kernel_name(name)),
-       {fmt::format("{} in {} execution{}, {} each on average", gpu_time(total_ns[most]), count, count == 1 ? "" : "s",
-                    duration_text(total_ns[most] / std::max<std::int64_t>(count, 1))),
+       {fmt::format("{} in {} execution{}, {} each on average", gpu_time(total_ns), count, count == 1 ? "" : "s",
+                    duration_text(total_ns / std::max<std::int64_t>(count, 1))),
         fmt::format("rows: kernels where name = '{}'", name)},
        std::string(is_alone ? "once the other ranks are captured" : "make this kernel faster before anything else") +
            ": profile it with Nsight Compute (ncu --set full), and compare it "
            "with what the GPU can do (--ncu, --gpu-peaks)",
-       total_ns[most],
+       total_ns,
        {},
        {rank.trace_rank},
        place_of(report, rank.trace_rank)});

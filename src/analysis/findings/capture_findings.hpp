@@ -1,10 +1,24 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::analysis {
+
+/// The compute kernel, by name, that takes most time over all trace ranks.
+struct HeaviestKernel {
+  std::string name;
+  Nanoseconds total_ns = 0;
+  std::int64_t count = 0;
+  double share = 0;  ///< of the windows of all trace ranks
+};
+
+/// Empty where no compute kernel ran.
+std::optional<HeaviestKernel> heaviest_kernel(const JobReport& report);
 
 /// Of a job of one trace rank, which nobody can be compared with: the kernel that takes most of its time.
 void add_dominant_kernel_finding(const JobReport& report, std::vector<Finding>& findings);

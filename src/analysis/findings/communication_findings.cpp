@@ -101,11 +101,11 @@ std::optional<Finding> find_unknown_communication(const JobReport& report) {
   finding.severity = FindingSeverity::medium;  // a name is no proof
   finding.title = fmt::format(
       "{:.1f}% of the time of kernels is in such as look like communication but are not known to be: waiting in them "
-      "counts as compute, so who is late for them cannot be told",
+      "counts as compute, so who is late for them cannot be seen",
       100 * part);
   for (std::size_t i = 0; i < std::min(time.suspected.size(), most_named); ++i) {
     const SuspectedKernel& one = time.suspected[i];
-    finding.evidence.push_back(fmt::format("{}: {} in {} executions on {} trace ranks", short_kernel_name(one.name),
+    finding.evidence.push_back(fmt::format("{}: {} in {} executions on {} ranks", short_kernel_name(one.name),
                                            gpu_time(one.total_ns), one.count, one.trace_ranks.size()));
   }
   finding.evidence.emplace_back("rows: kernels where communication = 0");

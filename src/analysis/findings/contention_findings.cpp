@@ -41,10 +41,8 @@ std::optional<Finding> find_contention(const JobReport& report) {
                                          gpu_time(lost_ns), gpu_time(beside_ns)));
   finding.recommendation =
       "let collectives hold fewer multiprocessors: NCCL_MAX_CTAS or NCCL_MAX_NCHANNELS, or NVLink SHARP and copy "
-      "engines "
-      "where the machine has them; a collective that waits for a late member slows compute all that time, so mend who "
-      "is "
-      "late first; overlapping is worth it as long as the collective would take longer than what is lost";
+      "engines where the machine has them; look at late ranks first, because a collective that waits for one slows "
+      "compute all that time; overlapping is worth it as long as a collective would take longer than what is lost";
   finding.cost_ns = lost_ns;
   return finding;
 }

@@ -11,41 +11,42 @@
 namespace nsys_explain::analysis {
 namespace {
 
-/// "22.0%, 20.1 to 23.9"; of what happened once "22.0%".
+/// "(-21.8%, 95% interval 21.7 to 21.9%)"; of what happened once "(-72.6%)".
 std::string share_text(const WhatIf& what_if) {
-  std::string text = fmt::format("{:.1f}%", 100 * what_if.saved_share);
+  std::string text = fmt::format("(-{:.1f}%", 100 * what_if.saved_share);
   if (what_if.low_share && what_if.high_share)
-    text += fmt::format(", {:.1f} to {:.1f}", 100 * *what_if.low_share, 100 * *what_if.high_share);
-  return text;
+    text += fmt::format(", 95% interval {:.1f} to {:.1f}%", 100 * *what_if.low_share, 100 * *what_if.high_share);
+  return text + ')';
 }
 
-/// "a step takes 33.9 ms; mended about 26.5 (22.0%, 20.1 to 23.9)"; of who is hidden behind trace rank 3: "mending it
-/// alone saves nothing yet; with trace rank 3 mended, a step takes ..."; of what happened once: "one pause of 4.10 s
-/// (72.6%)"; of what has no effect: "mending it saves nothing".
-std::string saving_text(const WhatIf& what_if) {
-  std::string text;
-  if (saves_nothing(what_if)) return "mending it saves nothing";
-  if (!what_if.after.empty())
-    text = fmt::format("mending it alone saves nothing yet; with {} mended, ", trace_ranks_text(what_if.after));
-  if (what_if.once_ns > 0)
-    return text + fmt::format("one pause of {} ({})", duration_text(what_if.once_ns), share_text(what_if));
-  if (what_if.step_ns_before == 0) return text + fmt::format("mended, the run takes less ({})", share_text(what_if));
-  const TimeUnit unit = unit_of(what_if.step_ns_before);
-  return text + fmt::format("a step takes {} {}; {} about {} ({})", in_unit(what_if.step_ns_before, unit), unit.name,
-                            !what_if.after.empty()                   ? "with both"
-                            : what_if.subject.ends_with("_balanced") ? "balanced"
-                                                                     : "mended",
-                            in_unit(what_if.step_ns_after, unit), share_text(what_if));
+/// What the replay changes, as the subject of a sentence.
+std::string_view change_of(const WhatIf& what_if) {
+  if (what_if.subject == "communication_hidden") return "Hiding them all";
+  return what_if.subject == "work_balanced" ? "Balancing it" : "Fixing it";
 }
 
 }  // namespace
+
+std::string saving_text(const WhatIf& what_if) {
+  std::string text(change_of(what_if));
+  if (saves_nothing(what_if)) return text + " saves nothing";
+  if (!what_if.after.empty())
+    text += fmt::format(" alone saves nothing yet; once {} {} fixed, it", trace_ranks_text(what_if.after),
+                        what_if.after.size() == 1 ? "is" : "are");
+  if (what_if.once_ns > 0)
+    return text + fmt::format(" saves one pause of {} {}", duration_text(what_if.once_ns), share_text(what_if));
+  if (what_if.step_ns_before == 0) return text + fmt::format(" shortens the run {}", share_text(what_if));
+  const TimeUnit unit = unit_of(what_if.step_ns_before);
+  return text + fmt::format(" shortens a step from {} to {} {} {}", in_unit(what_if.step_ns_before, unit),
+                            in_unit(what_if.step_ns_after, unit), unit.name, share_text(what_if));
+}
 
 bool saves_nothing(const WhatIf& what_if) {
   return what_if.saved_share < 0.0005;
 }
 
 std::string trace_ranks_text(std::span<const std::int32_t> trace_ranks) {
-  return fmt::format("trace rank{} {}", trace_ranks.size() == 1 ? "" : "s", fmt::join(trace_ranks, ", "));
+  return fmt::format("rank{} {}", trace_ranks.size() == 1 ? "" : "s", fmt::join(trace_ranks, ", "));
 }
 
 std::string tell_all_mended(const JobReport& report) {
@@ -54,7 +55,7 @@ std::string tell_all_mended(const JobReport& report) {
   if (report.stragglers.size() < 2 || all == report.what_if.end() || all->step_ns_before == 0) return "";
   if (saves_nothing(*all)) return "";
   const std::size_t count = report.stragglers.size();
-  return fmt::format(" {} mended ({}): about {} ({}).", count == 2 ? "Both" : fmt::format("All {}", count),
+  return fmt::format(" Fixing {} ({}) shortens it to {} {}.", count == 2 ? "both" : fmt::format("all {}", count),
                      trace_ranks_text(all->trace_ranks), duration_text(all->step_ns_after), share_text(*all));
 }
 
@@ -77,7 +78,7 @@ std::string place_of(const JobReport& report, const Straggler& late) {
 std::string name_and_place(const JobReport& report, const Straggler& late) {
   const std::string place = place_of(report, late);
   if (late.level != Level::gpu || place.empty()) return culprit_name(late);
-  return fmt::format("{} ({})", culprit_name(late), place);
+  return fmt::format("{} ({})", place, culprit_name(late));
 }
 
 std::string short_kernel_name(std::string_view name) {
@@ -112,7 +113,7 @@ const WhatIf* what_if_balanced(const JobReport& report) {
 void tell_saving(const WhatIf& mended, Finding& finding) {
   finding.mended = mended;
   finding.severity = severity_of(mended.saved_share, saved_time);
-  finding.title += "; " + saving_text(mended);
+  finding.title += ". " + saving_text(mended);
 }
 
 bool tell_saving(const JobReport& report, Finding& finding) {

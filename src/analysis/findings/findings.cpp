@@ -80,16 +80,13 @@ void add_exposed_communication(const JobReport& report, const JobTotals& totals,
   Finding finding;
   finding.id = "exposed-communication";
   finding.cost_ns = left_ns;
-  finding.evidence.push_back(fmt::format("exposed communication: {}, summed over {} trace ranks",
+  finding.evidence.push_back(fmt::format("exposed communication: {}, summed over {} ranks",
                                          gpu_time_of(totals.exposed, totals.window), report.ranks.size()));
   if (known) {
     const WhatIf* const hidden = what_if_hidden(report);
     finding.severity = severity_of(hidden != nullptr ? hidden->saved_share : part);
     finding.title = fmt::format("{:.1f}% of GPU time is transfers that no compute hides", 100 * part);
-    if (hidden != nullptr)
-      finding.title += saves_nothing(*hidden)
-                           ? "; hidden altogether they save nothing"
-                           : fmt::format("; hidden altogether they save {:.1f}% of a step", 100 * hidden->saved_share);
+    if (hidden != nullptr) finding.title += ". " + saving_text(*hidden);
     if (totals.wait > 0)
       finding.evidence.push_back(fmt::format("besides, {} of waiting for late members", gpu_time(totals.wait)));
     OverlapAdvice advice = explain_exposed_communication(report);
@@ -98,8 +95,8 @@ void add_exposed_communication(const JobReport& report, const JobTotals& totals,
   } else {
     finding.severity = FindingSeverity::low;
     finding.title = fmt::format(
-        "{:.1f}% of GPU time is communication that no compute hides, of which waiting and transfers cannot be told "
-        "apart",
+        "{:.1f}% of GPU time is communication that no compute hides, of which waiting and transfers cannot be "
+        "separated",
         100 * part);
     finding.recommendation =
         "capture all ranks over the same steps on clocks that can be compared, then see how much of it is waiting";
@@ -183,15 +180,15 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
   if (report.instances == 0 && report.trace_ranks.size() > 1 && !communicates && !unknown) {
     findings.push_back({"no-communication",
                         FindingSeverity::info,
-                        "no communication between the trace ranks was recorded: nobody can be late for another",
-                        {fmt::format("{} trace ranks without a communication kernel", report.trace_ranks.size())},
+                        "no communication between the ranks was recorded: nobody can be late for another",
+                        {fmt::format("{} ranks without a communication kernel", report.trace_ranks.size())},
                         "if they do communicate, capture the steps in which they do"});
   }
   if (report.instances == 0 && report.trace_ranks.size() > 1 && communicates) {
     findings.push_back({"no-collectives",
                         FindingSeverity::medium,
-                        "no collective could be matched across trace ranks",
-                        {fmt::format("{} trace ranks, {} communication kernels without a counterpart",
+                        "no collective could be matched across ranks",
+                        {fmt::format("{} ranks, {} communication kernels without a counterpart",
                                      report.trace_ranks.size(), report.unmatched_arrivals + report.withheld_arrivals)},
                         "capture all ranks over the same steps; with CUDA graphs add --cuda-graph-trace=node"});
   }

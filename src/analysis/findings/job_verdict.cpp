@@ -7,11 +7,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analysis/findings/capture_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/judged_share.hpp"
@@ -28,6 +30,10 @@ std::string capitalised(std::string text) {
 
 std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string with_space(const std::string& sentence) {
+  return sentence.empty() ? "" : ' ' + sentence;
 }
 
 /// What tells that the job is not whole. The verdict begins with it.
@@ -72,7 +78,7 @@ std::string tell_who_came_last(const JobReport& report) {
   constexpr std::int64_t enough = 8;  // of two ranks one is last in so many by chance once in 128 runs
   for (const RankSummary& rank : report.ranks) {
     if (rank.arrivals >= enough && 3 * rank.last_arrivals > 2 * rank.arrivals)
-      return fmt::format(" Trace rank {} came last in {} of {} collectives that were recorded.", rank.trace_rank,
+      return fmt::format(" Rank {} came last in {} of {} collectives that were recorded.", rank.trace_rank,
                          rank.last_arrivals, rank.arrivals);
   }
   return "";
@@ -82,20 +88,21 @@ std::string tell_who_came_last(const JobReport& report) {
 std::string tell_unjudged(const JobReport& report) {
   const std::optional<JudgedShare> judged = judge_share(report);
   if (!judged || judged->share >= enough_is_judged || !report.stragglers.empty() || !report.suspects.empty()) return "";
-  return fmt::format("Whether a trace rank is late cannot be told for {:.0f}% of the time: {}.{} ",
-                     100 * (1 - judged->share), judged->lacks, tell_who_came_last(report));
+  return fmt::format("Whether a rank is late cannot be seen for {:.0f}% of the time: {}.{} ", 100 * (1 - judged->share),
+                     judged->lacks, tell_who_came_last(report));
 }
 
 /// That nobody is late, and who takes longer without a cost.
 std::string tell_nobody(const JobReport& report, std::string_view late) {
   const std::string longer = describe_late_without_cost(report);
-  return longer.empty() ? fmt::format("No trace rank is {}", late)
-                        : fmt::format("No trace rank is late at a cost beyond what steps vary by, though {}", longer);
+  return longer.empty() ? fmt::format("No rank is {}", late)
+                        : fmt::format("No rank is late at a cost beyond what steps vary by, though {}", longer);
 }
 
 /// Its title as a sentence.
 std::string tell(const JobReport& report, const Finding& finding) {
-  if (tells_that_nobody_is_late(report, finding)) return tell_nobody(report, "late") + "; " + finding.title + '.';
+  if (tells_that_nobody_is_late(report, finding))
+    return tell_nobody(report, "late") + ". " + capitalised(finding.title) + '.';
   // These say themselves that nobody can tell who is late.
   if (names_who_is_late(finding) || finding.id == "unknown-communication") return capitalised(finding.title) + '.';
   std::string unjudged = tell_unjudged(report);
@@ -132,8 +139,43 @@ std::string advice_of_inputs(const JobReport& report) {
   return input == nullptr || begin == input->message.size() ? "" : input->message.substr(begin + 2);
 }
 
+/// The heaviest compute kernel, where a faster one may save 5%; else empty.
+std::string next_five_percent(const JobReport& report) {
+  constexpr double aim = 0.05;
+  const std::optional<HeaviestKernel> kernel = heaviest_kernel(report);
+  // Of a kernel that takes the share s, k times the speed saves s (1 - 1/k), at most.
+  if (!kernel || kernel->share <= 1.25 * aim) return "";
+  return fmt::format(
+      "for the next 5%: kernel {} takes {:.1f}% of all GPU time; {:.2g} times as fast, it saves up to 5%",
+      short_kernel_name(kernel->name), 100 * kernel->share, 1 / (1 - aim / kernel->share));
+}
+
+/// "A step takes 33.9 ms: 75.7% compute, 23.5% communication without compute, ..."; empty where no steps are known.
+std::string tell_step(const JobReport& report) {
+  Budget sum;
+  for (const RankSummary& rank : report.ranks) {
+    sum.window_ns += rank.budget.window_ns;
+    sum.compute_ns += rank.budget.compute_ns;
+    sum.exposed_communication_ns += rank.budget.exposed_communication_ns;
+    sum.copy_ns += rank.budget.copy_ns;
+    sum.opaque_graph_ns += rank.budget.opaque_graph_ns;
+    sum.idle_ns += rank.budget.idle_ns;
+  }
+  if (report.step_time.median_ns <= 0 || sum.window_ns <= 0) return "";
+  std::vector<std::string> parts;
+  for (const auto& [part_ns, name] :
+       {std::pair(sum.compute_ns, "compute"), std::pair(sum.exposed_communication_ns, "communication without compute"),
+        std::pair(sum.copy_ns, "copies"), std::pair(sum.opaque_graph_ns, "CUDA graphs recorded as one interval"),
+        std::pair(sum.idle_ns, "idle")})
+    if (const double part = share(part_ns, sum.window_ns); part >= 0.0005)
+      parts.push_back(fmt::format("{:.1f}% {}", 100 * part, name));
+  return fmt::format("A step takes {}: {}.", duration_text(report.step_time.median_ns), fmt::join(parts, ", "));
+}
+
 /// Of one trace rank, which cannot be compared with others: where its time went.
-std::string tell_budget(const Budget& budget) {
+std::string tell_budget(const JobReport& report) {
+  if (const std::string step = tell_step(report); !step.empty()) return "Nothing stands out on the one GPU. " + step;
+  const Budget& budget = report.ranks.front().budget;
   std::vector<std::string> parts;
   const auto add = [&](Nanoseconds part_ns, std::string_view name) {
     if (part_ns > 0) parts.push_back(fmt::format("{:.1f}% are {}", 100 * share(part_ns, budget.window_ns), name));
@@ -161,14 +203,14 @@ std::string tell_that_nobody_is_late(const JobReport& report, bool is_whole) {
     return unjudged;
   }
   if (report.instances > 0)
-    return is_whole ? tell_nobody(report, "significantly late") + "."
-                    : "No trace rank of those that were read is significantly late.";
-  if (report.ranks.size() == 1) return tell_budget(report.ranks.front().budget);
+    return (is_whole ? tell_nobody(report, "late") + '.' : "No rank of those that were read is late.") +
+           with_space(tell_step(report));
+  if (report.ranks.size() == 1) return tell_budget(report);
   const bool communicates = std::any_of(report.ranks.begin(), report.ranks.end(), [](const RankSummary& rank) {
     return rank.budget.communication_ns > 0 || rank.budget.opaque_graph_ns > 0;
   });
-  return communicates ? "Lateness cannot be judged: no collective was matched across trace ranks."
-                      : "No communication between the trace ranks was recorded: nobody can be late for another.";
+  return communicates ? "Lateness cannot be judged: no collective was matched across ranks."
+                      : "No communication between the ranks was recorded: nobody can be late for another.";
 }
 
 }  // namespace
@@ -188,7 +230,7 @@ JobVerdict judge(const JobReport& report) {
     verdict.text.pop_back();
   } else {
     verdict.text += tell_that_nobody_is_late(report, verdict.complete);
-    if (report.ranks.empty()) verdict.next = advice_of_inputs(report);
+    verdict.next = report.ranks.empty() ? advice_of_inputs(report) : next_five_percent(report);
     return verdict;
   }
   verdict.finding = first->id;

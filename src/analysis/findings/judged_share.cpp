@@ -32,7 +32,7 @@ ArrivalShare count_arrivals(const JobReport& report) {
 
 std::optional<JudgedShare> judge_share(const JobReport& report) {
   if (report.ranks.size() < 2) return std::nullopt;
-  if (report.instances == 0) return JudgedShare{0, "no collective was matched across trace ranks"};
+  if (report.instances == 0) return JudgedShare{0, "no collective was matched across ranks"};
   Nanoseconds window_ns = 0, opaque_ns = 0;
   for (const RankSummary& rank : report.ranks) {
     window_ns += rank.budget.window_ns;

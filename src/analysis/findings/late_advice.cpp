@@ -1,11 +1,15 @@
 #include "analysis/findings/late_advice.hpp"
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/shared_gpu_findings.hpp"
+#include "model/schema/gpu.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/model/regex.hpp"
 
@@ -41,7 +45,7 @@ std::string advice_for_host(WorkPart part, const std::string& host_was_in) {
       return "find what the launching thread waits for (the system call is in the evidence): a lock, a data loader "
              "worker, a network file system; capture with --osrt-threshold=1000 and --backtrace for its stack";
     case WorkPart::descheduled:
-      return "give the launching thread a core of its own: check the binding (numactl, srun --cpu-bind=cores), the "
+      return "give the launching thread a separate core: check the binding (numactl, srun --cpu-bind=cores), the "
              "number of threads (OMP_NUM_THREADS, data loader workers) and other processes on this host";
     case WorkPart::launching:
       return "make fewer and larger launches (CUDA graphs, torch.compile, fused kernels), and compare the CPU "
@@ -58,9 +62,9 @@ std::string advice_for_host(WorkPart part, const std::string& host_was_in) {
 std::string advice_for_one(Cause cause, WorkPart part, const std::string& host_was_in) {
   switch (cause) {
     case Cause::slow_kernel:
-      return "compare clocks, temperature and power limit with those of peers (nvidia-smi -q -d "
-             "CLOCK,POWER,TEMPERATURE,PERFORMANCE; look for active throttle reasons and other processes); if it stays "
-             "slow, run dcgmi diag -r 3, drain it and repeat the run";
+      return "compare clocks, power and temperature with its peers'; where nothing throttles it, drain the node and "
+             "test "
+             "the GPU";
     case Cause::extra_work:
       return "find what it runs that its peers do not (the kernels and their NVTX range are in the evidence): an "
              "evaluation, a checkpoint, logging on one rank; else balance the work: layers per stage, micro-batches";
@@ -73,7 +77,7 @@ std::string advice_for_one(Cause cause, WorkPart part, const std::string& host_w
              "torch.cuda.synchronize() only for timing; a synchronisation that returns late points to an overloaded "
              "host or to CUDA_LAUNCH_BLOCKING";
     case Cause::blocking_copy:
-      return "copy asynchronously: pinned host memory (pin_memory=True) with non_blocking=True on a stream of its own, "
+      return "copy asynchronously: pinned host memory (pin_memory=True) with non_blocking=True on a separate stream, "
              "prefetched before it is needed; keep what stays equal on the GPU";
     case Cause::allocation:
       return "allocate before the loop, or from a pool (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, "
@@ -111,16 +115,74 @@ std::string advice(const JobReport& report, const Straggler& late) {
   }
 }
 
-std::string tell_cause(const JobReport& report, const Straggler& late) {
-  if (late.cause == Cause::launch_starved && late.part == WorkPart::file_access) {
-    const std::string call = late.host_was_in.empty() ? "" : fmt::format(" ({})", short_kernel_name(late.host_was_in));
-    return fmt::format("{}: it was reading or writing files{}", cause_meaning(late.cause), call);
+namespace {
+
+/// "1.3 times " of GPUs that are slow all the time; empty where no ratio of equal kernels tells.
+std::string times_text(const JobReport& report, const Straggler& late) {
+  const Table* const speeds = find_table(report.tables, schema::gpu_speed);
+  if (speeds == nullptr || late.pattern != Pattern::persistent) return "";
+  std::vector<double> ratios;
+  for (std::size_t row = 0; row < speeds->row_count(); ++row) {
+    const auto rank = static_cast<std::int32_t>(column(*speeds, schema::gpu_speed.trace_rank)[row]);
+    if (column(*speeds, schema::gpu_speed.slow)[row] == 1 &&
+        std::binary_search(late.trace_ranks.begin(), late.trace_ranks.end(), rank))
+      ratios.push_back(column(*speeds, schema::gpu_speed.ratio)[row]);
   }
-  std::string text(cause_meaning(late.cause));
-  if (late.cause == Cause::slow_kernel && shares_its_gpu(report, late.trace_rank))
-    text += ", on a GPU that it shares with other trace ranks";
-  if (!late.host_was_in.empty()) text += ", in " + short_kernel_name(late.host_was_in);
-  return text;
+  if (ratios.empty() || ratios.size() != late.trace_ranks.size()) return "";
+  return fmt::format("{:.3g} times ", lower_median(ratios));
+}
+
+/// " (in cudaFree)"; empty where nothing tells.
+std::string host_text(std::string_view host_was_in) {
+  constexpr std::string_view call = "system call: ";
+  if (host_was_in.empty()) return "";
+  const bool is_call = host_was_in.starts_with(call);
+  return fmt::format(" ({} {})", is_call ? "in system call" : "in",
+                     short_kernel_name(is_call ? host_was_in.substr(call.size()) : host_was_in));
+}
+
+}  // namespace
+
+std::string tell_cause(Cause cause, WorkPart part, std::string_view host_was_in) {
+  const std::string host = host_text(host_was_in);
+  switch (cause) {
+    case Cause::slow_kernel:
+      return "runs slower than its peers" + host;
+    case Cause::extra_work:
+      return "has more work than its peers" + host;
+    case Cause::uneven_work:
+      return "has larger kernels than its peers (uneven work)";
+    case Cause::launch_starved:
+      return (part == WorkPart::file_access ? "sits idle because its host reads or writes files"
+                                            : "sits idle because its host launches late") +
+             host;
+    case Cause::sync_stall:
+      return "sits idle because its host is blocked in a synchronising call" + host;
+    case Cause::blocking_copy:
+      return "sits idle because its host is blocked in a copy" + host;
+    case Cause::allocation:
+      return "sits idle because its host allocates or frees GPU memory" + host;
+    case Cause::slow_link:
+      return "has slow transfers";
+    case Cause::profiler_overhead:
+      return "is delayed by the profiler itself";
+    case Cause::unknown:
+      break;
+  }
+  return "is late; the traces do not say why";
+}
+
+std::string tell_cause(const JobReport& report, const Straggler& late) {
+  std::string text = tell_cause(late.cause, late.part, late.host_was_in);
+  if (late.cause == Cause::slow_kernel) {
+    text = fmt::format("runs {}slower than its peers{}", times_text(report, late), host_text(late.host_was_in));
+    if (shares_its_gpu(report, late.trace_rank)) text += ", on a GPU that it shares with other ranks";
+  }
+  if (!late.first_step || !late.last_step) return text;
+  if (late.period_steps) return text + fmt::format(", every {} steps", *late.period_steps);
+  return late.pattern != Pattern::transient
+             ? text
+             : text + fmt::format(", in steps {} to {}", *late.first_step, *late.last_step);
 }
 
 }  // namespace nsys_explain::analysis

@@ -19,7 +19,10 @@ std::string advice_for_one(Cause cause, WorkPart part, const std::string& host_w
 /// What GPUs of a node or rack share comes first. Who shares its GPU has no clocks of its own.
 std::string advice(const JobReport& report, const Straggler& late);
 
-/// "the GPU sat idle because the host launched late, in collate_batch (dataset.py)".
+/// Why, as what follows the subject of a sentence: "sits idle because its host launches late (in collate_batch)".
+std::string tell_cause(Cause cause, WorkPart part, std::string_view host_was_in);
+
+/// Likewise, with how much slower a GPU is and in which steps: "runs 1.3 times slower than its peers".
 std::string tell_cause(const JobReport& report, const Straggler& late);
 
 }  // namespace nsys_explain::analysis

@@ -1,4 +1,5 @@
 #include "analysis/findings/late_without_cost_findings.hpp"
+#include "model/p_value_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,8 +11,8 @@ std::string ranks_text(const LateWithoutCost& late) {
   constexpr std::size_t most = 4;
   const bool several = late.trace_ranks.size() > 1;
   if (late.trace_ranks.size() > most)
-    return fmt::format("{} trace ranks from {} on", late.trace_ranks.size(), late.trace_ranks.front());
-  return fmt::format("trace rank{} {}", several ? "s" : "", fmt::join(late.trace_ranks, ", "));
+    return fmt::format("{} ranks from {} on", late.trace_ranks.size(), late.trace_ranks.front());
+  return fmt::format("rank{} {}", several ? "s" : "", fmt::join(late.trace_ranks, ", "));
 }
 
 }  // namespace
@@ -29,10 +30,10 @@ void add_late_without_cost(const JobReport& report, std::vector<Finding>& findin
   Finding finding;
   finding.id = "late-without-cost";
   finding.severity = FindingSeverity::low;
-  finding.title = describe_late_without_cost(report) + ", and mending that saves no more than steps vary by";
+  finding.title = describe_late_without_cost(report) + ", and fixing that saves no more than steps vary by";
   for (const LateWithoutCost& late : report.late_without_cost)
-    finding.evidence.push_back(fmt::format("{}: {:.1f}% of the time longer; chance of this by luck: at most {:.1e}",
-                                           ranks_text(late), 100 * late.longer_share, late.p_value));
+    finding.evidence.push_back(fmt::format("{}: {:.1f}% of the time longer; {}", ranks_text(late),
+                                           100 * late.longer_share, p_value_equation(late.p_value)));
   finding.evidence.push_back(fmt::format("rows of store.h5: steps where trace_rank = {}",
                                          report.late_without_cost.front().trace_ranks.front()));
   finding.recommendation =

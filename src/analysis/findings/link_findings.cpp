@@ -92,14 +92,15 @@ Finding slow_link_finding(const JobReport& report, const SlowLink& link, Nanosec
                               link_and_place(report, link), link.slowdown);
   if (!tell_saving(report, finding)) {
     finding.severity = severity_of(share(cost_ns, window_ns), lost_time);
-    finding.title += fmt::format("; {:.1f}% of all GPU time", 100 * share(cost_ns, window_ns));
+    finding.title += fmt::format(". They cost {:.1f}% of all GPU time", 100 * share(cost_ns, window_ns));
   }
   finding.evidence.push_back(fmt::format(
       "it costs {} in {} collectives{}", gpu_time(link.lost_ns), link.instances,
       waits_ns > 0 ? fmt::format(", and {} of waiting for who is late by it", gpu_time(waits_ns)) : std::string()));
-  finding.evidence.push_back(
-      fmt::format("{} slow groups of trace ranks have it in common, {} groups without it are not slow",
-                  link.slow_groups, link.fast_groups));
+  finding.evidence.push_back(fmt::format("{} slow group{} of ranks {} it, {} group{} without it {} not slow",
+                                         link.slow_groups, link.slow_groups == 1 ? "" : "s",
+                                         link.slow_groups == 1 ? "has" : "have", link.fast_groups,
+                                         link.fast_groups == 1 ? "" : "s", link.fast_groups == 1 ? "is" : "are"));
   finding.evidence.insert(finding.evidence.end(), link.evidence.begin(), link.evidence.end());
   finding.evidence.emplace_back("rows: bandwidth of these communicators, slow_links");
   for (const Finding& of_late : late) {
@@ -149,7 +150,7 @@ void add_asymmetry(const JobReport& report, std::vector<Finding>& findings) {
       findings.push_back(
           {"nvlink-asymmetry",
            FindingSeverity::low,
-           fmt::format("the NVLinks of trace rank {} carry less during collectives than those of its host's other GPUs",
+           fmt::format("the NVLinks of rank {} carry less during collectives than those of its host's other GPUs",
                        use->trace_rank),
            {fmt::format("{}: {:.1f}% of their peak, the median of {} GPUs of host '{}' is {:.1f}%", use->metric, mean,
                         uses.size(), std::get<0>(key), median),
@@ -189,7 +190,7 @@ void add_unbalanced_exchange(const JobReport& report, std::vector<Finding>& find
     if (imbalance < telling_imbalance) continue;
     findings.push_back({"unbalanced-exchange",
                         FindingSeverity::medium,
-                        fmt::format("trace rank {} sends {:.1f} times the mean in the all-to-alls of communicator {}",
+                        fmt::format("rank {} sends {:.1f} times the mean in the all-to-alls of communicator {}",
                                     balance.busiest_trace_rank, imbalance, balance.communicator),
                         {fmt::format("{} bytes against a mean of {} over {} members; all wait for the fullest",
                                      balance.most_bytes, balance.mean_bytes, balance.members),

@@ -106,11 +106,11 @@ std::string name_missing(const MissingRanks& missing) {
   return text;
 }
 
-/// "all 100 collectives lack it, so who is late cannot be told".
+/// "all 100 collectives lack it, so who is late cannot be seen".
 std::string what_it_hides(const JobReport& report, std::string_view them, bool somebody_is_late) {
   const std::string_view what = somebody_is_late       ? "who is later still may be missing here"
-                                : report.complete == 0 ? "who is late cannot be told"
-                                                       : "who is late in these cannot be told";
+                                : report.complete == 0 ? "who is late cannot be seen"
+                                                       : "who is late in these cannot be seen";
   const std::int64_t alone = report.unmatched_arrivals + report.withheld_arrivals;
   if (report.instances == 0 && alone == 0) return std::string(what);
   const std::string lacking =
@@ -128,13 +128,13 @@ void tell_untraced(const JobReport& report, bool somebody_is_late, Finding& find
   finding.title =
       fmt::format("{} of {} processes {} NCCL calls but no GPU work: nsys did not trace their CUDA, so {}", untraced,
                   untraced + std::ssize(traced), untraced == 1 ? "has" : "have",
-                  somebody_is_late ? "who is later still may be missing here" : "who is late cannot be told");
+                  somebody_is_late ? "who is later still may be missing here" : "who is late cannot be seen");
   finding.evidence.emplace_back("their NVTX ranges of NCCL are in the exports, their kernels and CUDA calls are not");
   for (const InputReport& input : report.inputs)
     if (input.status == InputStatus::degraded) finding.evidence.push_back(input.message);
   finding.recommendation =
       "let nsys trace the CUDA of all processes: give it --trace-fork-before-exec=true, start the workers by spawn "
-      "rather than fork, or run each rank under an nsys of its own";
+      "rather than fork, or run each rank under a separate nsys";
 }
 
 /// Trace ranks of which nothing tells whose collectives are theirs.
@@ -148,7 +148,7 @@ void tell_unplaced(const JobReport& report, std::span<const std::int32_t> unplac
                                     [&](const InputReport& one) { return one.path == rank.key.path; });
     if (input != report.inputs.end() && !input->message.empty()) finding.evidence.push_back(input->message);
   }
-  finding.evidence.emplace_back("rows: communicators with fewer trace ranks than their size");
+  finding.evidence.emplace_back("rows: communicators with fewer ranks than their size");
   finding.recommendation =
       "export these reports again with all tables: nsys export --type sqlite --include-blobs=true --include-json=true "
       "REPORT.nsys-rep; if something is missing still, capture all ranks alike (-t cuda,nvtx)";
@@ -183,7 +183,7 @@ std::optional<Finding> find_missing_ranks(const JobReport& report, bool somebody
           ? fmt::format("the traces tell of a job of {} ranks (size of its largest communicator, else WORLD_SIZE)",
                         report.world_size)
       : report.instances == 0 ? "its communication kernels run in groups of two members and more (table kernels)"
-                              : "rows: communicators with fewer trace ranks than their size");
+                              : "rows: communicators with fewer ranks than their size");
   for (const InputReport& input : report.inputs)
     if (input.status == InputStatus::failed)
       finding.evidence.push_back(fmt::format("{} failed: {}", input.path, input.message));

@@ -41,9 +41,9 @@ void add_shared_gpu_finding(const JobReport& report, std::vector<Finding>& findi
       "ranks)");
   finding.id = "shared-gpus";
   finding.title =
-      fmt::format("{} trace ranks share {}", ranks, gpus.size() == 1 ? "one GPU" : fmt::format("{} GPUs", gpus.size()));
+      fmt::format("{} ranks share {}", ranks, gpus.size() == 1 ? "one GPU" : fmt::format("{} GPUs", gpus.size()));
   finding.recommendation =
-      "where each should have a GPU of its own, bind it before its first CUDA call (torch.cuda.set_device(LOCAL_RANK), "
+      "where each should have a separate GPU, bind it before its first CUDA call (torch.cuda.set_device(LOCAL_RANK), "
       "CUDA_VISIBLE_DEVICES, srun --gpus-per-task=1); where sharing is meant (MPS, MIG), nothing";
   findings.push_back(std::move(finding));
 }

@@ -125,7 +125,7 @@ void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& fi
   findings.push_back(
       {"longest-stage",
        severity_of(gain, stage_time),
-       fmt::format("the pipeline stage of trace rank{} {} computes {:.0f}% longer than the others, which wait for it",
+       fmt::format("the pipeline stage of rank{} {} computes {:.0f}% longer than the others, which wait for it",
                    ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "), 100 * longer),
        {fmt::format(
             "{:.3f} ms of kernels in a span of steps, {:.3f} ms in the median of the other stages; {:.3f} ms of "

@@ -9,6 +9,7 @@
 
 #include "analysis/causes/attributed_time.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "model/p_value_text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -64,12 +65,11 @@ void add_step_time_finding(const JobReport& report, std::vector<Finding>& findin
                               static_cast<double>(worst->after_ns) / static_cast<double>(worst->before_ns), worst->step,
                               ms(worst->after_ns), ms(worst->before_ns));
   for (const StepTimeChange& change : changes)
-    finding.evidence.push_back(
-        fmt::format("step {}: {:.3f} ms before, {:.3f} ms from there on (medians); chance of "
-                    "this by luck: at most {:.1e}",
-                    change.step, ms(change.before_ns), ms(change.after_ns), change.p_value));
+    finding.evidence.push_back(fmt::format("step {}: {:.3f} ms before, {:.3f} ms from there on (medians); {}",
+                                           change.step, ms(change.before_ns), ms(change.after_ns),
+                                           p_value_equation(change.p_value)));
   finding.evidence.push_back(
-      fmt::format("half of all steps lie within {:.3f} ms; no trace rank is late from that step "
+      fmt::format("half of all steps lie within {:.3f} ms; no rank is late from that step "
                   "on by itself (table steps)",
                   ms(report.step_time.spread_ns)));
   finding.recommendation =

@@ -18,6 +18,7 @@
 #include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/shared_gpu_findings.hpp"
 #include "analysis/links/slow_links.hpp"
+#include "model/p_value_text.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
 
@@ -50,7 +51,7 @@ std::string whereabouts(const JobReport& report, const Straggler& straggler) {
                                      [&](const auto& rank) { return rank.trace_rank == straggler.trace_rank; });
   if (identity == report.trace_ranks.end()) return {};
   const std::string who =
-      straggler.level == Level::gpu ? "it" : fmt::format("the costliest of them, trace rank {},", straggler.trace_rank);
+      straggler.level == Level::gpu ? "it" : fmt::format("the costliest of them, rank {},", straggler.trace_rank);
   return fmt::format("{} is device {} of process {} on host '{}' ({})", who, identity->key.device_id,
                      identity->process_id, identity->host, identity->key.path);
 }
@@ -101,21 +102,20 @@ Finding finding_about(const JobReport& report, const Straggler& late) {
 void tell_size(const JobReport& report, double cost_share, Finding& finding) {
   if (tell_saving(report, finding)) return;
   finding.severity = severity_of(cost_share, lost_time);
-  finding.title += fmt::format("; {:.1f}% of all GPU time", 100 * cost_share);
+  finding.title += fmt::format(". Others wait for it {:.1f}% of all GPU time", 100 * cost_share);
 }
 
 Finding straggler_finding(const JobReport& report, const Straggler& straggler, const JobTime& time) {
   Finding finding = finding_about(report, straggler);
   const bool is_hidden = !straggler.behind.empty();
   finding.id = is_hidden ? "hidden-straggler" : "straggler";
-  finding.title = fmt::format("{} {}: {}", name_and_place(report, straggler),
-                              is_hidden ? "is late, too" : "makes the others wait", tell_cause(report, straggler));
+  finding.title = fmt::format("{} {}{}", name_and_place(report, straggler), tell_cause(report, straggler),
+                              is_hidden ? ", too" : "");
   tell_size(report, share(straggler.delay_cost_ns, time.all_windows_ns), finding);
   finding.evidence = straggler.evidence;
-  finding.evidence.push_back(
-      fmt::format("the others wait {} for it, {:.1f}% of all GPU time; mending it saves {:.1f} GPU-hours per day",
-                  gpu_time(straggler.delay_cost_ns), 100 * share(straggler.delay_cost_ns, time.all_windows_ns),
-                  straggler.gpu_hours_per_day));
+  finding.evidence.push_back(fmt::format("the others wait {} for it, {:.1f}% of all GPU time",
+                                         gpu_time(straggler.delay_cost_ns),
+                                         100 * share(straggler.delay_cost_ns, time.all_windows_ns)));
   if (const std::string where = whereabouts(report, straggler); !where.empty()) finding.evidence.push_back(where);
   if (const std::string steps = steps_of(straggler); !steps.empty()) finding.evidence.push_back(steps);
   finding.evidence.push_back(rows_of(report, straggler));
@@ -130,15 +130,15 @@ Finding unproven_finding(const JobReport& report, const SuspectedStraggler& susp
   finding.id = "unproven-straggler";
   finding.title =
       fmt::format("{} seems to make the others wait{}; {} steps are too few to prove it", name_and_place(report, who),
-                  who.cause == Cause::unknown ? "" : fmt::format(": {}", tell_cause(report, who)), suspect.steps);
+                  who.cause == Cause::unknown ? "" : fmt::format(": it {}", tell_cause(report, who)), suspect.steps);
   tell_size(report, who.cost_share, finding);
   finding.severity = std::max(FindingSeverity::medium, finding.severity);
-  finding.evidence = {fmt::format("chance of this by luck: at most {:.1e}; a verdict needs {:.1e}", who.p_value,
-                                  suspect.verdict_p_value),
+  finding.evidence = {fmt::format("{}; a verdict needs at most {}", p_value_equation(who.p_value),
+                                  p_value_text(suspect.verdict_p_value)),
                       fmt::format("{} steps like these would prove it", suspect.steps_needed)};
   finding.recommendation = fmt::format(
-      "capture {} steps or more of all trace ranks (a later end of --capture-range or --duration), and compare "
-      "caused_wait_ns and own_lateness_ns by trace rank in table steps",
+      "capture {} steps or more of all ranks (a later end of --capture-range or --duration), and compare "
+      "caused_wait_ns and own_lateness_ns by rank in table steps",
       suspect.steps_needed);
   finding.cost_ns = who.delay_cost_ns;
   return finding;
@@ -154,9 +154,8 @@ Finding unseen_finding(const JobReport& report, const SuspectedStraggler& suspec
       "{} takes longer than its peers and may make others wait, up to {:.1f}% of the time; their waiting is not seen",
       name_and_place(report, who), 100 * suspect.unseen_cost_share);
   finding.evidence = {
-      fmt::format("chance of this by luck: at most {:.1e}; work at equal program positions is compared step by "
-                  "step, which needs no common clock",
-                  who.p_value),
+      fmt::format("{}; work at equal program positions is compared step by step, which needs no common clock",
+                  p_value_equation(who.p_value)),
       "the cost is an upper bound: what it takes longer; too many collectives are unmatched, or there are too many to "
       "replay the job"};
   finding.recommendation = advice(report, who);
@@ -178,7 +177,7 @@ Finding suspect_finding(const JobReport& report, const SuspectedStraggler& suspe
   Finding finding = finding_of_doubt(report, suspect);
   if (suspect.late.cause != Cause::unknown) {
     const bool is_told = suspect.late.pattern != Pattern::unknown;
-    finding.evidence.push_back(fmt::format("{}most likely because {}",
+    finding.evidence.push_back(fmt::format("{}most likely it {}",
                                            is_told ? fmt::format("{}, ", pattern_name(suspect.late.pattern)) : "",
                                            tell_cause(report, suspect.late)));
   }
@@ -229,7 +228,7 @@ void tell_rotating_cause(const JobReport& report, Finding& finding) {
     default:
       finding.recommendation =
           "look for what hits every host now and then: data loader workers that run dry, launching threads without a "
-          "core of their own (srun --cpu-bind=cores), daemons and interrupts on the hosts, garbage collection; capture "
+          "separate core (srun --cpu-bind=cores), daemons and interrupts on the hosts, garbage collection; capture "
           "with NVTX ranges around them; one rank's pause costs everybody, so pauses at the same step are cheaper";
   }
 }
@@ -266,18 +265,16 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
     const double waiting = share(report.delay.wait_ns, time.all_windows_ns);
     finding.severity = severity_of(waiting, lost_time);
     finding.title = fmt::format(
-        "work is uneven, and in each step another trace rank has most of it: {:.1f}% of all GPU time is waiting; {}",
+        "work is uneven, and in each step another rank has most of it: {:.1f}% of all GPU time is waiting; {}",
         100 * waiting, nobody);
   } else {
-    finding.title = fmt::format("delays that wander from trace rank to trace rank cost {}, {:.1f}% of all GPU time; {}",
-                                gpu_time(unnamed_ns), 100 * cost, nobody);
+    finding.title =
+        fmt::format("delays that wander from rank to rank cost {:.1f}% of all GPU time; {}", 100 * cost, nobody);
   }
   finding.evidence.push_back(
-      fmt::format("at this rate the waiting costs {:.1f} GPU-hours per day: {} in {:.3f} s of the job",
-                  report.delay.gpu_hours_per_day * share(unnamed_ns, report.delay.attributed_ns), gpu_time(unnamed_ns),
-                  seconds(time.span_ns)));
+      fmt::format("the others wait {} in {} of the job", gpu_time(unnamed_ns), duration_text(time.span_ns)));
   finding.evidence.push_back(
-      fmt::format("{} trace ranks take part; the largest share is {:.1f}% (trace rank {}); in most steps one of them "
+      fmt::format("{} ranks take part; the largest share is {:.1f}% (rank {}); in most steps one of them "
                   "delays all others (column caused_wait_ns of table steps)",
                   ranks, 100 * share(worst->caused_wait_ns, unnamed_ns), worst->trace_rank));
   if (balanced != nullptr) tell_saving(*balanced, finding);
@@ -298,8 +295,7 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
     held_ns += wait.caused_wait_ns;
     by_cause[{wait.cause, wait.part, wait.host_was_in}] += wait.caused_wait_ns;
     std::string line = fmt::format(
-        "instance {}: the others waited {:.3f} ms for trace rank {}; its work took {:.3f} ms longer than that of trace "
-        "rank {}",
+        "collective {}: the others waited {:.3f} ms for rank {}; its work took {:.3f} ms longer than that of rank {}",
         wait.instance, 1e3 * seconds(wait.caused_wait_ns), wait.trace_rank, 1e3 * seconds(wait.behind_ns),
         wait.peer_trace_rank);
     if (wait.more_ns > 0) {
@@ -316,15 +312,10 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   finding.severity = cost >= lost_time.high ? FindingSeverity::medium : FindingSeverity::low;
   const bool is_one = report.long_waits.size() == 1;
   const std::optional<std::int32_t> alone = waited_for_alone(report.long_waits);
-  finding.title =
-      fmt::format("{} delay{}{} cause{} {:.0f}% of all waiting, {:.1f}% of all GPU time; most of it because {}",
-                  report.long_waits.size(), is_one ? "" : "s", alone ? fmt::format(" of trace rank {}", *alone) : "",
-                  is_one ? "s" : "", 100 * share(held_ns, all_ns), 100 * cost,
-                  cause == Cause::slow_kernel   ? "the same kernels took longer"
-                  : cause == Cause::extra_work  ? "the last arriver had more to compute"
-                  : cause == Cause::uneven_work ? "some kernels of the last arriver did more"
-                                                : cause_meaning(cause));
-  if (!host_was_in.empty()) finding.title += ", in " + short_kernel_name(host_was_in);
+  finding.title = fmt::format("{} delay{}{} cost{} {:.1f}% of all GPU time: {} {}", report.long_waits.size(),
+                              is_one ? "" : "s", alone ? fmt::format(" of rank {}", *alone) : "", is_one ? "s" : "",
+                              100 * cost, alone ? "it" : "mostly the last one", tell_cause(cause, part, host_was_in));
+  finding.evidence.push_back(fmt::format("that is {:.0f}% of all waiting", 100 * share(held_ns, all_ns)));
   finding.evidence.push_back(
       "each line is one delay, by the collective before which it came about (rows of table long_waits); nobody is late "
       "often enough for a verdict");

@@ -100,7 +100,7 @@ void judge_class(std::span<const TransferGroup* const> members, std::span<RankSe
     set.measured_gbs = medians[i];
     set.expected_gbs = reference;
     set.example = fmt::format(
-        "{} of {} bytes among trace ranks {} (communicator {}): median {:.3g} GB/s, of {} equal groups a quarter "
+        "{} of {} bytes among ranks {} (communicator {}): median {:.3g} GB/s, of {} equal groups a quarter "
         "reaches {:.3g} GB/s",
         operation_name(group.operation), set.bytes, fmt::join(group.trace_ranks, ", "),
         names[static_cast<std::size_t>(group.communicator)], medians[i], members.size() - 1, reference);
@@ -385,10 +385,10 @@ std::string describe(const SlowLink& link) {
   std::string where;
   switch (link.place) {
     case LinkPlace::rank:
-      where = fmt::format("trace rank {}{}", link.trace_ranks.front(), on);
+      where = fmt::format("rank {}{}", link.trace_ranks.front(), on);
       break;
     case LinkPlace::rank_pair:
-      where = fmt::format("the link between trace ranks {}{}", fmt::join(link.trace_ranks, " and "), on);
+      where = fmt::format("the link between ranks {}{}", fmt::join(link.trace_ranks, " and "), on);
       break;
     case LinkPlace::node:
       where = fmt::format("host {}", fmt::join(link.hosts, ", "));
@@ -397,7 +397,7 @@ std::string describe(const SlowLink& link) {
       where = fmt::format("the link between hosts {}", fmt::join(link.hosts, " and "));
       break;
     case LinkPlace::group:
-      where = fmt::format("a link of trace ranks {}{}", fmt::join(link.trace_ranks, ", "), on);
+      where = fmt::format("a link of ranks {}{}", fmt::join(link.trace_ranks, ", "), on);
       break;
   }
   if (link.scope == LinkScope::within_node) where += ", within its node";

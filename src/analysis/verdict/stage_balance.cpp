@@ -175,7 +175,7 @@ Grouping lone_stages(std::span<const std::int32_t> trace_ranks) {
 }
 
 std::string name_of_lone_stage(std::int32_t trace_rank) {
-  return "trace rank " + std::to_string(trace_rank);
+  return "rank " + std::to_string(trace_rank);
 }
 
 Table stage_balance_table(std::span<const StageBalance> stages) {

@@ -14,6 +14,7 @@
 #include "analysis/statistics/significance.hpp"
 #include "analysis/verdict/slow_ranks.hpp"
 #include "analysis/verdict/suspects.hpp"
+#include "model/p_value_text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -78,15 +79,12 @@ Straggler describe(const Place& place, double p_value, std::span<const RankSumma
   const double by_chance = static_cast<double>(expected_ppb) * 1e-9;
   straggler.evidence.push_back(
       place.ranks.size() == 1
-          ? fmt::format("last in {} of {} collectives whose last arriver the clock resolves; {:.1f} would be chance",
-                        last, resolved, by_chance)
-          : fmt::format("one of them is last in {} collectives whose last arriver the clock resolves; {:.1f} would be "
-                        "chance",
-                        last, by_chance));
+          ? fmt::format("last in {} of {} collectives, in {:.0f} of them by chance", last, resolved, by_chance)
+          : fmt::format("one of them is last in {} collectives, in {:.0f} of them by chance", last, by_chance));
   if (own_last > 0) {
     straggler.evidence.push_back(
-        fmt::format("in {} of them at least half of its lateness was its own work, {:.3f} ms on average", own_last,
-                    static_cast<double>(caused_lateness_ns) * 1e-6 / static_cast<double>(own_last)));
+        fmt::format("in {} of them at least half of its lateness came of its work before, {:.3f} ms on average",
+                    own_last, static_cast<double>(caused_lateness_ns) * 1e-6 / static_cast<double>(own_last)));
   }
   return straggler;
 }
@@ -99,15 +97,15 @@ void add_proof(const Place& place, const JobDelays& delays, Straggler& straggler
     for (const std::size_t r : place.ranks) ratio += delays.speed[r].ratio / static_cast<double>(place.ranks.size());
     straggler.evidence.push_back(
         fmt::format("kernels of equal name, grid and block take {:.3f} times as long as on its peers (tables gpu_speed "
-                    "and kernel_peers); chance of this by luck: {}",
-                    ratio, p_value < 1e-16 ? "less than 1e-16" : fmt::format("{:.1e}", p_value)));
+                    "and kernel_peers); {}",
+                    ratio, p_value_equation(p_value)));
     return;
   }
   if (const StageBalance* stage = find_overfull_stage(delays, place.ranks)) {
     straggler.evidence.push_back(describe_balance(*stage));
     if (stage->p_value == p_value) return;
   }
-  straggler.evidence.push_back(fmt::format("chance of this by luck: at most {:.1e} ({} {})", p_value, delays.bins,
+  straggler.evidence.push_back(fmt::format("{} ({} {})", p_value_equation(p_value), delays.bins,
                                            !delays.by_step               ? "spans of time"
                                            : delays.bins == delays.steps ? "steps"
                                                                          : "spans of whole steps"));
@@ -145,7 +143,7 @@ Straggler describe_slow_rank(const LateTogether& together, std::span<const Strag
   culprit.cost_share = share_of(culprit.delay_cost_ns, ranks);
   if (!others.empty())
     culprit.evidence.push_back(
-        fmt::format("trace ranks {} exchange with it and are late by the same transfers; their cost is part of its own",
+        fmt::format("ranks {} exchange with it and are late by the same transfers; their cost is part of its cost",
                     fmt::join(others, ", ")));
   return culprit;
 }

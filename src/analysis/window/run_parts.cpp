@@ -213,7 +213,7 @@ std::string describe_apart(const Steps& job, std::span<const std::int32_t> steps
     const auto i = static_cast<std::size_t>(step);
     apart_ns += (i + 1 < job.start_ns.size() ? job.start_ns[i + 1] : job.end_ns) - job.start_ns[i];
   }
-  return fmt::format("Not in the mean step: {} step{} in which all trace ranks do more than a step ({:.3g} s).",
+  return fmt::format("Not in the mean step: {} step{} in which all ranks do more than a step ({:.3g} s).",
                      steps_apart.size(), steps_apart.size() == 1 ? "" : "s", static_cast<double>(apart_ns) * 1e-9);
 }
 

@@ -82,7 +82,9 @@ int compare(const CompareRequest& request, std::ostream& out, std::ostream& prob
     failure_code = results_not_written;
     if (!request.output_directory.empty()) write_reports(request, comparison);
     out << report::comparison_summary(comparison);
-    return comparison.verdict == ComparisonVerdict::worse ? regression_found : static_cast<int>(all_analysed);
+    if (comparison.verdict == ComparisonVerdict::worse) return regression_found;
+    const bool is_open = comparison.verdict == ComparisonVerdict::unknown && request.require_judgement;
+    return is_open ? not_judged : static_cast<int>(all_analysed);
   } catch (const std::exception& error) {
     problems << "nsys-explain-mpi compare: " << sentence_of(error) << '\n';
     return failure_code;

@@ -96,6 +96,7 @@ class Show {
                                 {"description", ColumnKind::text, "", ""}}});
     RowWriter rows(tables);
     for (const std::string& name : store_.table_names()) {
+      if (store_.row_count(name) == 0) continue;  // nothing to show; --print-schema lists every table
       rows << name << store_.row_count(name) << store_.schema(name).description;
     }
     print(tables);

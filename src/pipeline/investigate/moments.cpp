@@ -115,7 +115,7 @@ std::optional<Moment> telling_moment(const JobReport& report, const schema::Case
   moment.at_ns = column(*table, cases.last_enter_ns)[*best];
   const Nanoseconds step_ns = usual_step_ns(report.detail.steps);
   moment.window = around(moment.at_ns, step_ns > 0 ? step_ns : 2 * work_ns[*best]);
-  moment.title = fmt::format("Trace rank {} comes late to collective {}", moment.late_trace_rank, moment.instance);
+  moment.title = fmt::format("Rank {} comes late to collective {}", moment.late_trace_rank, moment.instance);
   moment.trace_ranks = {moment.late_trace_rank, moment.peer_trace_rank};
   for (const std::int32_t waiting : who_waited(report, moment)) {
     if (moment.trace_ranks.size() == most_trace_ranks) break;
@@ -213,8 +213,8 @@ void add_waits(const LocalRank& rank, const RankClock& clock, const Seat& seat, 
     const auto [name, is_new] =
         names.try_emplace(outcome.last_trace_rank, static_cast<std::uint32_t>(view.names.size()));
     if (is_new) {
-      view.names.push_back(
-          outcome.last_trace_rank < 0 ? "waits" : fmt::format("waits for trace rank {}", outcome.last_trace_rank));
+      view.names.push_back(outcome.last_trace_rank < 0 ? "waits"
+                                                       : fmt::format("waits for rank {}", outcome.last_trace_rank));
     }
     view.events.push_back(
         {enter_ns, enter_ns + outcome.wait_ns, 0, name->second, 0, rank.trace_rank, 0, TimelineKind::wait, 0});

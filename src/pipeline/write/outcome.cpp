@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/run/outside_files.hpp"
+#include "pipeline/run/whole_file.hpp"
 #include "report/report.hpp"
 
 namespace nsys_explain::pipeline {
@@ -52,6 +54,15 @@ int exit_code(const JobSpecification& job, const JobReport& report) {
   const bool ranks_missing =
       job.require_ranks && static_cast<std::int32_t>(report.trace_ranks.size()) < *job.require_ranks;
   return failed > 0 || ranks_missing ? some_inputs_failed : all_analysed;
+}
+
+void write_metrics(const JobSpecification& job, const JobReport& report, int code) {
+  if (job.prometheus_path.empty()) return;
+  check_outside_files(job);  // others may have written there meanwhile
+  WholeFile file(job.prometheus_path,
+                 "whoever reads it sees an older one or none; make room there or name another file");
+  file.write(report::to_prometheus(report, job.output_directory, code));
+  file.publish();
 }
 
 void print_outcome(const JobSpecification& job, const JobReport& report, int code, std::ostream& out,

@@ -46,7 +46,7 @@ function without(object, names) {
 export function rankAxis(members) {
   const many = members.length > 40;
   return {grid: {bottom: many ? 76 : 48}, dataZoom: many ? [{type: "slider", bottom: 8, height: 16}] : undefined,
-    xAxis: {type: "category", data: members.map(String), name: "trace rank", nameLocation: "middle", nameGap: 26}};
+    xAxis: {type: "category", data: members.map(String), name: "rank", nameLocation: "middle", nameGap: 26}};
 }
 
 // A chart as a DOM node. `option`: ECharts', or a function that makes it where it depends on the theme. `description` is

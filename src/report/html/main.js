@@ -15,7 +15,7 @@ import {byteMatrix, waitMatrix} from "./views/matrices.js";
 import {budget, communicators, hostProcesses, rankTable} from "./views/ranks.js";
 import {stepTimes} from "./views/steps.js";
 import {timeline} from "./views/timeline.js";
-import {findings, verdict} from "./views/verdict.js";
+import {findings, headline, verdict} from "./views/verdict.js";
 
 const view = (id, title, note, build) => ({id, title, note, build});
 const analysis = (...ids) => ids.map((id) => analyses.find((one) => one.id === id));
@@ -26,20 +26,20 @@ const groups = [
     view("findings", "Findings", "What saves most time comes first.", findings),
     view("steps", "Step times", "From the start of one step to that of the next.", stepTimes)]},
   {id: "moments", title: "Timeline", views: [
-    view("timeline", "Timeline", "What the late trace rank, a median peer and those that waited longest did, one step around the moment, on the job's clock.", timeline)]},
+    view("timeline", "Timeline", "What the late rank, a median peer and those that waited longest did, one step around the moment, on the job's clock.", timeline)]},
   {id: "waiting", title: "Waiting", views: [
     view("heat", "Who waits when", "Sums over the collectives that ended in each span of time, on the job's clock.", heatmap),
-    view("cases", "Why they are late", "The costliest collectives that a late trace rank delayed, and single long waits: the last one's work before them against that of a median peer. The link opens the collective.", cases),
+    view("cases", "Why they are late", "The costliest collectives that a late rank delayed, and single long waits: the last one's work before them against that of a median peer. The link opens the collective.", cases),
     view("collective", "One collective", "Who came when on the job's clock, who was waited for, and what the late one did before.", collectivePanel),
     view("waits", "Who waits for whom", "Whose delays cost whom how much, directly or through others.", waitMatrix)]},
   {id: "places", title: "Ranks", views: [
     ...(rows("host_processes").length === 0 ? [] : [view("processes", "Processes without GPU work",
-      "They are no trace ranks: nothing rests on them, and who of them is late is not known. Their numbers stand for trace ranks in the tables.", hostProcesses)]),
-    view("ranks", "Trace ranks", "Own lateness is not passed on from others; caused wait is what the others would not have waited without it. Late ranks are marked.", rankTable),
-    view("levels", "By level", "Sums over the trace ranks of each node, rail, rack, pipeline stage, tensor and data index, as far as they are known. Places that the verdict names are marked.", levels),
+      "They are no ranks: nothing rests on them, and who of them is late is not known. Their numbers stand for ranks in the tables.", hostProcesses)]),
+    view("ranks", "Ranks", "Own lateness is not passed on from others; caused wait is what the others would not have waited without it. Late ranks are marked.", rankTable),
+    view("levels", "By level", "Sums over the ranks of each node, rail, rack, pipeline stage, tensor and data index, as far as they are known. Places that the verdict names are marked.", levels),
     view("communicators", "Communicators", "Evidence says what brought the members together.", communicators)]},
   {id: "time", title: "GPU time", views: [
-    view("budget", "Where the time went", "Unions of GPU activity between the first start and the last end of every trace rank; the parts add up to its window.", budget),
+    view("budget", "Where the time went", "Unions of GPU activity between the first start and the last end of every rank; the parts add up to its window.", budget),
     view("critical", "Critical path", "What the end of the run waited for, from the last activity back to the first, by step and kind.", criticalPath),
     view("exposed", "Communication without compute", "What the collective did meanwhile; the table says why no compute ran.", exposedCommunication),
     ...analysis("step-budget", "categories", "idle", "utilisation", "concurrency", "phases", "coverage")]},
@@ -48,7 +48,7 @@ const groups = [
     view("bytes", "Bytes from rank to rank", "From sends and receives whose peer and size were recorded.", byteMatrix)]},
   {id: "run", title: "Run", views: [
     view("clocks", "Clocks", "One correction per session; uncertainty is one standard uncertainty.", clocks),
-    view("facts", "What it ran on", "As the exports tell it; where the trace ranks differ, it is marked.", facts),
+    view("facts", "What it ran on", "As the exports tell it; where the ranks differ, it is marked.", facts),
     view("warnings", "Warnings", "Recorded in the traces, or met by the analysis.", warnings)]},
   {id: "store", title: "Tables", views: [
     view("tables", "Tables", "What the views rest on. Tables that are too long for this page are complete in store.h5 and with --csv.", tables)]},
@@ -81,6 +81,7 @@ function bodyOf({id, build}) {
 }
 
 const main = document.getElementById("main");
+main.append(headline());
 
 // A group is made when it is first seen. What the traces do not hold is one line at its end.
 function build(group) {

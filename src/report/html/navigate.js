@@ -19,9 +19,9 @@ export function titleOf(section) {
   return titles.get(section);
 }
 
-// What lies in a section is named after it: #ranks-5 in #ranks.
+// What lies in a section is named after it: #ranks-5 in #ranks, #step-budget by itself.
 function sectionOf(id) {
-  return id.split("-", 1)[0];
+  return groupOf.has(id) ? id : id.split("-", 1)[0];
 }
 
 // Shows a section, or something in it by its id, at once: what comes next may need it.

@@ -192,7 +192,7 @@ TEST(ActivityFindings, SlowGpu) {
     job.add(ranks[static_cast<std::size_t>(r)], static_cast<std::uint64_t>(r + 1));
   }
   JobReport report = job.report();
-  EXPECT_TRUE(report.activity.gpu_speeds.empty()) << "made by the comparison of trace ranks";
+  EXPECT_TRUE(report.activity.gpu_speeds.empty()) << "made by the comparison of ranks";
   report.activity.gpu_speeds = {{0, 5, 1.0, 1.0, false}, {2, 5, 1.25, 1e-9, true}};
   const std::vector<Finding> findings = find_problems(report);
   ASSERT_FALSE(findings.empty());
@@ -237,17 +237,17 @@ TEST(ActivityFindings, SlowGpusOfOneNodeAreOneFinding) {
   JobReport report = three_nodes();
   report.activity.gpu_speeds = {slow(2, 1.24), slow(3, 1.26)};
   EXPECT_THAT(titles_of("slow-gpu", report),
-              ElementsAre("the 2 GPUs of node 'node1' (trace ranks 2, 3) take 24.0% longer than their peers for the "
+              ElementsAre("the 2 GPUs of node 'node1' (ranks 2, 3) take 24.0% longer than their peers for the "
                           "same kernels"));
   report.activity.gpu_speeds = {slow(2, 1.24), slow(4, 1.26)};
-  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("trace rank 2 "), HasSubstr("trace rank 4 ")))
+  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("rank 2 "), HasSubstr("rank 4 ")))
       << "two nodes with a sound GPU each";
   report.activity.gpu_speeds = {slow(2, 1.11), slow(3, 1.26)};
-  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("trace rank 2 "), HasSubstr("trace rank 3 ")))
+  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("rank 2 "), HasSubstr("rank 3 ")))
       << "not alike: one trouble does not explain both";
   for (TraceRankIdentity& identity : report.trace_ranks) identity.host = "node1";
   report.activity.gpu_speeds = {slow(2, 1.24), slow(3, 1.26)};
-  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("trace rank 2 "), HasSubstr("trace rank 3 ")))
+  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("rank 2 "), HasSubstr("rank 3 ")))
       << "the node has others, too";
 }
 

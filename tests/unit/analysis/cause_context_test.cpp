@@ -126,7 +126,7 @@ TEST(CauseContext, ASlowLinkIsTheCauseWhereItsTransfersAreMostOfWhatTakesLonger)
   EXPECT_EQ(
       scene.straggler.evidence[0],
       "transfers that compute waited for took 6.000 ms longer than its peers' over the run (from the latest enter on, "
-      "mean of its trace ranks), all else 3.000 ms; transfers through the link between trace ranks 1 and 2 "
+      "mean of its ranks), all else 3.000 ms; transfers through the link between ranks 1 and 2 "
       "take 2.50 times as long as equal ones elsewhere (finding slow-link, table slow_links)");
 }
 

@@ -62,11 +62,10 @@ TEST(UnknownCommunication, NamesTheKernelsAndWhatToSay) {
   EXPECT_EQ(finding->id, "unknown-communication");
   EXPECT_EQ(finding->severity, FindingSeverity::medium);
   EXPECT_THAT(finding->title, HasSubstr("6.0% of the time of kernels"));
-  EXPECT_THAT(
-      finding->evidence,
-      ElementsAre("fabric::ringAllReduce: 90.000 ms of GPU time in 11 executions on 2 trace ranks",
-                  "(anonymous namespace)::token_dispatch: 30.000 ms of GPU time in 4 executions on 2 trace ranks",
-                  "rows: kernels where communication = 0"));
+  EXPECT_THAT(finding->evidence,
+              ElementsAre("fabric::ringAllReduce: 90.000 ms of GPU time in 11 executions on 2 ranks",
+                          "(anonymous namespace)::token_dispatch: 30.000 ms of GPU time in 4 executions on 2 ranks",
+                          "rows: kernels where communication = 0"));
   EXPECT_THAT(finding->recommendation, HasSubstr("--communication-kernels 'ringAllReduce|token_dispatch'"));
 }
 

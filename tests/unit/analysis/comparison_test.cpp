@@ -197,19 +197,18 @@ TEST(Comparison, TellsWhoseOwnTimeExplainsAChange) {
     return compare_two(base, run_with_own_times("now", step_ns, compute_ns, idle_ns));
   };
   const Comparison slow = against_base(1200, {700, 700, 890, 700}, {100, 100, 100, 100});
-  EXPECT_EQ(places_of(slow), Places{"trace rank 2 (n1): kernel_speed"});
+  EXPECT_EQ(places_of(slow), Places{"rank 2 (n1): kernel_speed"});
   EXPECT_DOUBLE_EQ(slow.changed_places[0].part_base_ns, 700);
   EXPECT_DOUBLE_EQ(slow.changed_places[0].part_current_ns, 890);
   EXPECT_EQ(places_of(against_base(1200, {700, 700, 890, 880}, {100, 100, 100, 100})), Places{"node n1: kernel_speed"});
-  EXPECT_EQ(places_of(against_base(1200, {700, 700, 700, 700}, {100, 300, 100, 100})),
-            Places{"trace rank 1 (n0): idle"});
+  EXPECT_EQ(places_of(against_base(1200, {700, 700, 700, 700}, {100, 300, 100, 100})), Places{"rank 1 (n0): idle"});
   EXPECT_EQ(places_of(against_base(1200, {890, 890, 890, 890}, {100, 100, 100, 100})),
-            Places{"all trace ranks: kernel_speed"});
+            Places{"all ranks: kernel_speed"});
   // The step takes longer, but nobody by itself: transfers do.
   EXPECT_EQ(places_of(against_base(1200, {710, 700, 700, 700}, {100, 100, 100, 100})), Places{});
   // Who waits for a slower one takes no less time by itself.
   for (const Change& change : slow.changes) {
-    if (change.topic != "rank" || change.name == "trace rank 2") continue;
+    if (change.topic != "rank" || change.name == "rank 2") continue;
     EXPECT_EQ(change.base, change.current) << change.name;
   }
 }

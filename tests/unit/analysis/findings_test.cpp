@@ -113,12 +113,12 @@ TEST(Findings, WhereKernelsDifferNowHereNowThereBalancingThemIsPriced) {
     const std::vector<Finding> findings = find_problems(report);
     return *std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.id == "rotating-delay"; });
   };
-  EXPECT_NE(rotating().title.find("a step takes 10.0 ms; balanced about 6.00 (40.0%)"), std::string::npos)
+  EXPECT_NE(rotating().title.find("Balancing it shortens a step from 10.0 to 6.00 ms (-40.0%)"), std::string::npos)
       << rotating().title;
   EXPECT_EQ(rotating().mended->saved_share, 0.4);
   report.what_if[0].saved_share = 0.02;  // as by chance, or pauses of hosts: there is nothing to share out
   EXPECT_FALSE(rotating().mended);
-  EXPECT_EQ(rotating().title.find("balanced"), std::string::npos);
+  EXPECT_EQ(rotating().title.find("Balancing"), std::string::npos);
 }
 
 TEST(Findings, WhatHasNoEffectSavesNothing) {
@@ -132,7 +132,7 @@ TEST(Findings, WhatHasNoEffectSavesNothing) {
   mended.step_ns_before = mended.step_ns_after = 10 * ms;
   report.what_if = {mended};
   const std::string title = find_problems(report).front().title;
-  EXPECT_TRUE(title.ends_with("; mending it saves nothing")) << title;
+  EXPECT_TRUE(title.ends_with(". Fixing it saves nothing")) << title;
 }
 
 TEST(FindingCosts, WhatTheTracesDoNotTellComesLastOfItsSeverity) {
@@ -191,8 +191,8 @@ TEST(FindingSavings, WhatMendingSavesOrdersAndGradesFindings) {
   std::vector<Finding> findings = find_problems(report);
   ASSERT_EQ(findings.size(), 3U);
   EXPECT_EQ(findings[0].title,
-            "trace rank 1 (GPU 0 on node1) makes the others wait: same work, but slower; a step takes 34.0 ms; mended "
-            "about 26.5 (22.0%, 21.0 to 24.0)");
+            "GPU 0 on node1 (rank 1) runs slower than its peers. Fixing it shortens a step from 34.0 to 26.5 ms "
+            "(-22.0%, 95% interval 21.0 to 24.0%)");
   EXPECT_EQ(findings[0].severity, FindingSeverity::high);
   EXPECT_EQ(findings[0].mended->saved_share, 0.22);
   EXPECT_THAT(findings[0].trace_ranks, ElementsAre(1));
@@ -276,9 +276,8 @@ TEST(Findings, AnExportThatDoesNotTellItsCommunicatorIsNoMissingTrace) {
   report.inputs = {{"a.sqlite", InputStatus::ok, ""}, {"b.sqlite", InputStatus::degraded, "holds no NVTX ranges"}};
   const std::vector<Finding> findings = find_problems(report);
   EXPECT_EQ(findings[0].id, "missing-ranks");
-  EXPECT_EQ(
-      findings[0].title,
-      "nothing tells the communicator of trace rank 1: all 60 collectives lack it, so who is late cannot be told");
+  EXPECT_EQ(findings[0].title,
+            "nothing tells the communicator of rank 1: all 60 collectives lack it, so who is late cannot be told");
   EXPECT_EQ(findings[0].evidence[0], "holds no NVTX ranges");
   // Of four such members one is not there for sure.
   report.communicators[0].size = 3;
@@ -323,9 +322,9 @@ TEST(Findings, TraceRanksThatShareAGpuAreTold) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].id, "shared-gpus");
   EXPECT_EQ(findings[0].severity, FindingSeverity::info) << "it may be meant";
-  EXPECT_EQ(findings[0].title, "5 trace ranks share 2 GPUs");
-  EXPECT_EQ(findings[0].evidence[0], "trace ranks 0, 2: GPU 0 on node0, UUID aa");
-  EXPECT_EQ(findings[0].evidence[1], "trace ranks 1, 4, 5: GPU 0 on node0, UUID bb");
+  EXPECT_EQ(findings[0].title, "5 ranks share 2 GPUs");
+  EXPECT_EQ(findings[0].evidence[0], "ranks 0, 2: GPU 0 on node0, UUID aa");
+  EXPECT_EQ(findings[0].evidence[1], "ranks 1, 4, 5: GPU 0 on node0, UUID bb");
   EXPECT_TRUE(findings[0].trace_ranks.empty()) << "it names nobody";
   EXPECT_TRUE(find_problems(on_gpus({"aa", "bb", "", ""})).empty());
   for (TraceRankIdentity& identity : report.trace_ranks) identity.is_gpu_presumed = true;
@@ -411,7 +410,7 @@ TEST(Findings, AGpuThatIsSlowForAMomentIsNot) {
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].id, "gpu-throttling");
   ASSERT_EQ(findings[0].evidence.size(), 1U);
-  EXPECT_THAT(findings[0].evidence[0], HasSubstr("trace rank 1: 2 spans, 0.051 s"));
+  EXPECT_THAT(findings[0].evidence[0], HasSubstr("rank 1: 2 spans, 0.051 s"));
 }
 
 TEST(Findings, WhatHappenedOnceIsPricedInTime) {

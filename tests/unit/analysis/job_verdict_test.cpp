@@ -32,7 +32,7 @@ JobReport job(std::int32_t ranks, std::int32_t size) {
 
 TEST(JobVerdict, IsTheFirstFindingThatMatters) {
   JobReport report = job(8, 8);
-  Finding late{"straggler", FindingSeverity::medium, "trace rank 5 (GPU 1 on n1) makes the others wait", {}, "look"};
+  Finding late{"straggler", FindingSeverity::medium, "GPU 1 on n1 (rank 5) makes the others wait", {}, "look"};
   late.trace_ranks = {5};
   late.mended = WhatIf{};
   late.mended->saved_share = 0.2;
@@ -40,7 +40,7 @@ TEST(JobVerdict, IsTheFirstFindingThatMatters) {
                      late,
                      {"gpu-idle", FindingSeverity::high, "GPUs idle", {}, ""}};
   const JobVerdict verdict = judge(report);
-  EXPECT_EQ(verdict.text, "Trace rank 5 (GPU 1 on n1) makes the others wait.");
+  EXPECT_EQ(verdict.text, "GPU 1 on n1 (rank 5) makes the others wait.");
   EXPECT_EQ(verdict.finding, "straggler");
   EXPECT_EQ(verdict.severity, FindingSeverity::high) << "of the most severe";
   EXPECT_EQ(verdict.next, "look");
@@ -51,7 +51,7 @@ TEST(JobVerdict, IsTheFirstFindingThatMatters) {
 TEST(JobVerdict, IsNeverCalmAboveAFindingThatMatters) {
   JobReport report = job(8, 8);
   report.findings = {{"gpu-idle", FindingSeverity::medium, "GPUs idle for 30% of the time", {}, "batch more"}};
-  EXPECT_EQ(judge(report).text, "No trace rank is late; GPUs idle for 30% of the time.");
+  EXPECT_EQ(judge(report).text, "No rank is late. GPUs idle for 30% of the time.");
   report.suspects.resize(1);
   EXPECT_EQ(judge(report).text, "GPUs idle for 30% of the time.");
   EXPECT_EQ(judge(report).severity, FindingSeverity::medium);
@@ -59,10 +59,9 @@ TEST(JobVerdict, IsNeverCalmAboveAFindingThatMatters) {
 
 TEST(JobVerdict, NamesWhoIsLateHoweverLittleItCosts) {
   JobReport report = job(8, 8);
-  report.findings = {
-      {"no-nccl-payload", FindingSeverity::low, "message sizes are not in all traces", {}, "export"},
-      {"unproven-straggler", FindingSeverity::low, "trace rank 2 seems to make the others wait", {}, ""}};
-  EXPECT_EQ(judge(report).text, "Trace rank 2 seems to make the others wait.");
+  report.findings = {{"no-nccl-payload", FindingSeverity::low, "message sizes are not in all traces", {}, "export"},
+                     {"unproven-straggler", FindingSeverity::low, "rank 2 seems to make the others wait", {}, ""}};
+  EXPECT_EQ(judge(report).text, "Rank 2 seems to make the others wait.");
   EXPECT_EQ(judge(report).severity, FindingSeverity::low);
 }
 
@@ -70,7 +69,7 @@ TEST(JobVerdict, OfACleanJobSaysSo) {
   JobReport report = job(8, 8);
   report.findings = {{"no-nccl-payload", FindingSeverity::info, "message sizes are not in all traces", {}, "export"}};
   const JobVerdict verdict = judge(report);
-  EXPECT_EQ(verdict.text, "No trace rank is significantly late.");
+  EXPECT_EQ(verdict.text, "No rank is late.");
   EXPECT_EQ(verdict.finding, "");
   EXPECT_EQ(verdict.severity, FindingSeverity::info);
 }
@@ -83,12 +82,12 @@ TEST(JobVerdict, SaysFirstWhatIsMissing) {
   EXPECT_EQ(judge(report).finding, "missing-ranks");
   EXPECT_EQ(judge(report).next, "capture all");
   EXPECT_FALSE(judge(report).complete);
-  report.findings.push_back({"straggler", FindingSeverity::high, "trace rank 2 makes the others wait", {}, "look"});
-  EXPECT_EQ(judge(report).text, "1 of 8 ranks has no trace. Trace rank 2 makes the others wait.");
+  report.findings.push_back({"straggler", FindingSeverity::high, "rank 2 makes the others wait", {}, "look"});
+  EXPECT_EQ(judge(report).text, "1 of 8 ranks has no trace. Rank 2 makes the others wait.");
   EXPECT_EQ(judge(report).finding, "straggler");
   report = job(8, 8);
   report.inputs[3].status = InputStatus::failed;
-  EXPECT_EQ(judge(report).text, "1 of 8 inputs failed. No trace rank of those that were read is significantly late.");
+  EXPECT_EQ(judge(report).text, "1 of 8 inputs failed. No rank of those that were read is late.");
   report = job(8, 8);
   report.findings = {{"partial-report", FindingSeverity::high, "this report is partial", {}, "merge"}};
   EXPECT_EQ(judge(report).text, "This report is partial.");
@@ -101,9 +100,9 @@ TEST(JobVerdict, WhereNothingCanBeJudgedSaysWhy) {
   EXPECT_THAT(judge(report).text, StartsWith("Lateness cannot be judged: for 6 of 10 matched collectives"));
   report = job(2, 2);
   report.instances = 0;
-  EXPECT_THAT(judge(report).text, StartsWith("No communication between the trace ranks was recorded"));
+  EXPECT_THAT(judge(report).text, StartsWith("No communication between the ranks was recorded"));
   report.ranks[1].budget.communication_ns = 1;
-  EXPECT_THAT(judge(report).text, HasSubstr("no collective was matched across trace ranks"));
+  EXPECT_THAT(judge(report).text, HasSubstr("no collective was matched across ranks"));
   report = job(1, 1);
   report.instances = 0;
   report.ranks[0].budget.window_ns = 2'000'000;

@@ -71,9 +71,9 @@ TEST(RunFacts, DifferencesBetweenRanksAreFindings) {
   ASSERT_EQ(findings.size(), 2U);  // a framework that only one rank shows is no difference
   EXPECT_EQ(findings[0].id, "mixed-gpus");
   EXPECT_EQ(findings[0].severity, FindingSeverity::medium);
-  EXPECT_THAT(findings[0].evidence.front(), HasSubstr("H100 (2 trace ranks), A100 (trace rank 2)"));
+  EXPECT_THAT(findings[0].evidence.front(), HasSubstr("H100 (2 ranks), A100 (rank 2)"));
   EXPECT_EQ(findings[1].id, "mixed-software");
-  EXPECT_THAT(findings[1].evidence.front(), HasSubstr("535.129.03 (trace rank 1)"));
+  EXPECT_THAT(findings[1].evidence.front(), HasSubstr("535.129.03 (rank 1)"));
 }
 
 TEST(RunFacts, EqualRanksAndMissingFactsAreNoFinding) {

@@ -133,7 +133,7 @@ TEST(RunParts, AreMeasuredAndToldApart) {
   of_job.start_ns = {0, 20, 1'500'000'020};
   of_job.end_ns = 1'600'000'020;
   EXPECT_EQ(describe_left_out({}, of_job, std::vector<std::int32_t>{1, 2}),
-            "Not in the mean step: 2 steps in which all trace ranks do more than a step (1.6 s).");
+            "Not in the mean step: 2 steps in which all ranks do more than a step (1.6 s).");
 }
 
 TEST(RunParts, WithoutStepsLittleWorkBeyondALongPauseIsCutOff) {

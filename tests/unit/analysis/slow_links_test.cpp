@@ -149,7 +149,7 @@ TEST(SlowLinks, NetworkCardOfOneRankIsToldFromItsGpu) {
   EXPECT_EQ(links[0].place, LinkPlace::rank);
   EXPECT_EQ(links[0].scope, LinkScope::between_nodes);
   EXPECT_EQ(links[0].trace_ranks, std::vector<std::int32_t>{6});
-  EXPECT_EQ(describe(links[0]), "trace rank 6 (host n1), between nodes");
+  EXPECT_EQ(describe(links[0]), "rank 6 (host n1), between nodes");
 }
 
 TEST(SlowLinks, NodeWithSlowNetworkIsNamed) {

@@ -150,7 +150,7 @@ TEST(LongestStage, IsToldWhereTheOthersWaitForIt) {
   // 6 of 40 ms in each step.
   const auto titles = longest_stages(uneven_stages(30));
   ASSERT_EQ(titles.size(), 1U);
-  EXPECT_NE(titles[0].find("of trace rank 1 computes 25% longer"), std::string::npos) << titles[0];
+  EXPECT_NE(titles[0].find("of rank 1 computes 25% longer"), std::string::npos) << titles[0];
   EXPECT_NE(titles[0].find("up to 15.0% of the GPU time"), std::string::npos) << titles[0];
 }
 
@@ -188,7 +188,7 @@ TEST(LongestStage, HasTheTraceRanksOfItsPlace) {
   report.tables = {stage_balance_table(stages), std::move(places)};
   const auto titles = longest_stages(report);
   ASSERT_EQ(titles.size(), 1U);
-  EXPECT_NE(titles[0].find("of trace ranks 1, 2 computes 50% longer"), std::string::npos) << titles[0];
+  EXPECT_NE(titles[0].find("of ranks 1, 2 computes 50% longer"), std::string::npos) << titles[0];
 }
 
 }  // namespace

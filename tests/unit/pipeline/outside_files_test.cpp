@@ -48,7 +48,7 @@ class OutsideFiles : public testing::Test {
 TEST_F(OutsideFiles, ReplaceWhatAnEarlierRunWroteAndNothingElseUnlessForced) {
   job_.prometheus_path = place("m.prom");
   EXPECT_NO_THROW(check_outside_files(job_)) << "none is there";
-  file("m.prom", report::to_prometheus({}, "out"));
+  file("m.prom", report::to_prometheus({}, "out", 0));
   EXPECT_NO_THROW(check_outside_files(job_));
   for (const char* text : {"", "# HELP nsys_explain_run_inf", "# HELP node_load1 1m load average.\n", "my notes"}) {
     file("m.prom", text);
@@ -59,7 +59,7 @@ TEST_F(OutsideFiles, ReplaceWhatAnEarlierRunWroteAndNothingElseUnlessForced) {
   }
   job_.overwrite = false;
   fs::remove(place("m.prom"));
-  fs::create_symlink(file("far.prom", report::to_prometheus({}, "out")), place("m.prom"));
+  fs::create_symlink(file("far.prom", report::to_prometheus({}, "out", 0)), place("m.prom"));
   expect_refused("nothing says");
   job_.prometheus_path.clear();
   job_.perfetto_path = file("t.json.gz", "\x1f\x8b");
@@ -97,7 +97,7 @@ TEST_F(OutsideFiles, NeverReplaceWhatTheRunReads) {
     }
   }
   job_.perfetto_path.clear();
-  job_.prometheus_path = file("cache/m.prom", report::to_prometheus({}, "out"));
+  job_.prometheus_path = file("cache/m.prom", report::to_prometheus({}, "out", 0));
   EXPECT_NO_THROW(check_outside_files(job_)) << "what an earlier run wrote there";
 }
 

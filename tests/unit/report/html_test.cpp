@@ -169,7 +169,7 @@ TEST(Html, IsTheSameFromTheFirstRowsOfALongTable) {
     const int most = static_cast<int>(most_shown_rows(schema));
     const LongTable first{rank_table("long", columns, ranks, std::min(each, most)),
                           static_cast<std::size_t>(ranks) * static_cast<std::size_t>(each)};
-    EXPECT_TRUE(to_html(whole) == to_html(apart, {{"long", first}})) << ranks << " trace ranks, " << each << " rows";
+    EXPECT_TRUE(to_html(whole) == to_html(apart, {{"long", first}})) << ranks << " ranks, " << each << " rows";
   }
 }
 

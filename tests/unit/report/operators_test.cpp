@@ -59,7 +59,7 @@ JobReport small_report() {
 }
 
 TEST(Prometheus, GivesVerdictsWaitShareClockAndBandwidths) {
-  const std::string text = to_prometheus(small_report(), "out/job \"7\"");
+  const std::string text = to_prometheus(small_report(), "out/job \"7\"", 0);
   const std::string results = R"(results="out/job \"7\"")";
   EXPECT_THAT(text, HasSubstr("nsys_explain_wait_ratio{" + results + "} 0.2\n"));
   EXPECT_THAT(text, HasSubstr("nsys_explain_stragglers{" + results + "} 1\n"));
@@ -79,7 +79,7 @@ TEST(Prometheus, IsWellFormed) {
   // Every line a comment or a sample; a family's comments stand before its samples, once; no series twice.
   const Regex comment(R"(^# (?:HELP|TYPE) (nsys_explain_[a-z_]+) .+$)");
   const Regex sample(R"re(^(nsys_explain_[a-z_]+)\{([a-z_]+="([^"\\\n]|\\["\\n])*",?)+\} [-+.e0-9]+$)re");
-  std::istringstream stream(to_prometheus(small_report(), "out"));
+  std::istringstream stream(to_prometheus(small_report(), "out", 0));
   std::set<std::string> families, series;
   std::string family;
   int lines = 0;
@@ -99,7 +99,7 @@ TEST(Prometheus, IsWellFormed) {
 
 /// Without a trace rank nobody knows whether somebody waits.
 TEST(Prometheus, OfNoTraceRankSaysNothingOfWaiting) {
-  const std::string text = to_prometheus({}, "out");
+  const std::string text = to_prometheus({}, "out", 0);
   EXPECT_THAT(text, HasSubstr("nsys_explain_trace_ranks{results=\"out\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("nsys_explain_wait_ratio{")));
   EXPECT_THAT(text, Not(HasSubstr("nsys_explain_stragglers{")));
@@ -109,10 +109,18 @@ TEST(Prometheus, OfATraceRankWithoutTimeHasNoDivisionByZero) {
   JobReport report;
   report.trace_ranks.resize(1);
   report.ranks.resize(1);
-  const std::string text = to_prometheus(report, "out");
+  const std::string text = to_prometheus(report, "out", 0);
   EXPECT_THAT(text, HasSubstr("nsys_explain_wait_ratio{results=\"out\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("nsys_explain_stragglers{results=\"out\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("nan")));
+}
+
+TEST(Prometheus, TellsWhenAndHowTheRunEnded) {
+  JobReport report;
+  report.run.date_utc = "2026-01-02T03:04:05Z";  // date -u -d 2026-01-02T03:04:05Z +%s
+  const std::string text = to_prometheus(report, "out", 3);
+  EXPECT_THAT(text, HasSubstr("nsys_explain_exit_code{results=\"out\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("nsys_explain_run_timestamp_seconds{results=\"out\"} 1767323045\n"));
 }
 
 TEST(SummaryLine, IsOneLineOfJson) {

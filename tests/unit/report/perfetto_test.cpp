@@ -74,10 +74,10 @@ TEST(Perfetto, FindingsLieOverTheSpanAndThreadsHaveTracksOfTheirOwn) {
   PerfettoTrace trace({rank(0, "a")}, 1'000);
   Finding finding;
   finding.id = "straggler";
-  finding.title = "trace rank 0 is <late>";
+  finding.title = "rank 0 is <late>";
   finding.recommendation = "look at it";
   Moment moment, usual;
-  moment.title = "Trace rank 0 comes late to collective 7";
+  moment.title = "Rank 0 comes late to collective 7";
   moment.late_trace_rank = 0;
   moment.at_ns = 4'000;
   std::string text = trace.begin({}) + trace.findings({finding}, {moment, usual}, {2'000, 9'000});
@@ -94,8 +94,8 @@ TEST(Perfetto, FindingsLieOverTheSpanAndThreadsHaveTracksOfTheirOwn) {
     if (event["name"] == "thread_name") tracks.push_back(event["args"]["name"]);
   }
   EXPECT_EQ(slices,
-            (std::vector<std::string>{"finding trace rank 0 is <late> 3 7", "nvtx step 4 2", "call cudaFree 4.1 0.1"}));
-  EXPECT_EQ(marks, (std::vector<std::string>{"Trace rank 0 comes late to collective 7 5"}));
+            (std::vector<std::string>{"finding rank 0 is <late> 3 7", "nvtx step 4 2", "call cudaFree 4.1 0.1"}));
+  EXPECT_EQ(marks, (std::vector<std::string>{"Rank 0 comes late to collective 7 5"}));
   EXPECT_EQ(tracks, (std::vector<std::string>{"finding 1", "NVTX, thread 77", "calls, thread 77 (2)"}));
 }
 

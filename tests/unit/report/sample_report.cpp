@@ -166,7 +166,7 @@ JobReport small_report() {
   report.nvlink.message = "no GPU metrics in the traces";
   report.findings = {{"straggler",
                       FindingSeverity::high,
-                      "trace rank 2 makes the others wait",
+                      "rank 2 makes the others wait",
                       {"last in 81 of 90 collectives", "kernel `gemm_f16` takes 1.40 times the median of its peers"},
                       "compare its clocks and temperature with those of its peers (nvidia-smi -q)"},
                      {"no-nccl-payload",
@@ -174,14 +174,14 @@ JobReport small_report() {
                       "message sizes are not in all traces",
                       {},
                       "export with `--include-blobs=true`"}};
-  report.verdict = {"Trace rank 2 (GPU 0 on node02) makes the others wait.",
+  report.verdict = {"Rank 2 (GPU 0 on node02) makes the others wait.",
                     "straggler",
                     FindingSeverity::high,
                     true,
                     0.98,
                     report.findings[0].recommendation};
   report.left_out = "Not analysed: 8.1 s before the first step (--whole-run takes all).";
-  report.warnings = {{Severity::info, WarningSource::analysis, 1, "trace rank 4 was never captured"},
+  report.warnings = {{Severity::info, WarningSource::analysis, 1, "rank 4 was never captured"},
                      {Severity::data_loss, WarningSource::trace, 1'234, "CUPTI dropped events; use a shorter capture"}};
   report.run = {"2026-01-02T03:04:05Z", "0.1.0", 2, {"login1"}, 1, {{"reading traces", 1.5, 1000, 64000, 1 << 20}}, {}};
   return report;

@@ -29,28 +29,28 @@ function kernels() {
       const row = top[hits[0].dataIndex];
       return `${short(row.name, 80)}\n${duration(row.total_ns)} in ${count(row.count)} executions`;
     }},
-    xAxis: {type: "value", name: "kernel time, summed over trace ranks", nameLocation: "middle", nameGap: 28, axisLabel: {formatter: duration}},
+    xAxis: {type: "value", name: "kernel time, summed over ranks", nameLocation: "middle", nameGap: 28, axisLabel: {formatter: duration}},
     yAxis: {type: "category", inverse: true, data: top.map((row) => short(row.name, 46))},
     series: [{type: "bar", stack: "sum", silent: true, itemStyle: {color: "transparent"}, data: before},
       {type: "bar", stack: "sum", data: top.map((row) => ({value: row.total_ns, itemStyle: {color: row.communication ? palette[1] : palette[0]}}))}],
-  }, {height: 60 + 22 * top.length, description: "Time of the longest-running kernels over all trace ranks, added up"}),
-  node("h3", {}, "By trace rank"), plainTable("kernels", {limit: 40}));
+  }, {height: 60 + 22 * top.length, description: "Time of the longest-running kernels over all ranks, added up"}),
+  node("h3", {}, "By rank"), plainTable("kernels", {limit: 40}));
 }
 
 // One strip per kernel: every point is a trace rank, its place the ratio to the peers' median.
 function kernelStrips() {
   const list = view("kernel_peers").filter((row) => row.ratio !== null);
-  if (list.length === 0) return absent("no kernel ran on several trace ranks, so none can be compared across them.", ranks.length < 2 ? record.everyRank : null);
+  if (list.length === 0) return absent("no kernel ran on several ranks, so none can be compared across them.", ranks.length < 2 ? record.everyRank : null);
   const names = [...new Set(list.map((row) => row.name))];
   const place = new Map(names.map((name, index) => [name, index]));
   const point = (row) => [row.ratio, place.get(row.name), row.trace_rank, row.peers_median_ns];
   return node("div", {}, chart({
-    grid: {left: 330}, legend: {}, tooltip: {formatter: ({data}) => `trace rank ${data[2]}: ${significant(data[0], 4)} times the peers' median (${duration(data[3])})`},
+    grid: {left: 330}, legend: {}, tooltip: {formatter: ({data}) => `rank ${data[2]}: ${significant(data[0], 4)} times the peers' median (${duration(data[3])})`},
     xAxis: {type: "value", scale: true, name: "median duration / median of the peers", nameLocation: "middle", nameGap: 28, axisLabel: {formatter: (v) => significant(v, 4)}},
     yAxis: {type: "category", inverse: true, data: names.map((name) => short(name, 46))},
-    series: [{name: "trace ranks", type: "scatter", symbolSize: 6, itemStyle: {color: palette[5], opacity: 0.6}, data: list.filter((row) => !late.has(row.trace_rank)).map(point)},
-      {name: "late trace ranks", type: "scatter", symbolSize: 9, itemStyle: {color: palette[3]}, data: list.filter((row) => late.has(row.trace_rank)).map(point)}],
-  }, {height: 90 + 24 * names.length, description: "The same kernel on every trace rank against the peers' median"}),
+    series: [{name: "ranks", type: "scatter", symbolSize: 6, itemStyle: {color: palette[5], opacity: 0.6}, data: list.filter((row) => !late.has(row.trace_rank)).map(point)},
+      {name: "late ranks", type: "scatter", symbolSize: 9, itemStyle: {color: palette[3]}, data: list.filter((row) => late.has(row.trace_rank)).map(point)}],
+  }, {height: 90 + 24 * names.length, description: "The same kernel on every rank against the peers' median"}),
   node("h3", {}, "Speed of each GPU, over the kernels that its peers run, too"), plainTable("gpu_speed", {limit: 60, list: [...rows("gpu_speed")].sort((a, b) => b.ratio - a.ratio)}),
   node("h3", {}, "Throttling"), plainTable("gpu_throttling", {limit: 40, empty: "No GPU ran below its clock, or its clocks were not recorded (--gpu-metrics-devices)."}),
   node("h3", {}, "SMs, tensor cores, memory and PCIe"), plainTable("gpu_counters", {limit: 60, empty: "No GPU metrics were recorded (--gpu-metrics-devices=cuda-visible)."}));
@@ -70,12 +70,12 @@ function categories() {
     color: [palette[0], ...palette.slice(2)],
     series: names.map((name) => ({name: heading(name), type: "bar", stack: "all", itemStyle: name === "communication" ? {color: palette[1]} : {},
       data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)})),
-  }, {description: "GPU time by category and trace rank, no moment counted twice"}));
+  }, {description: "GPU time by category and rank, no moment counted twice"}));
 }
 
 function bandwidth() {
   const list = view("bandwidth").filter((row) => row.bus_bandwidth_gbs !== null);
-  if (report.collectives.instances === 0) return absent("no collective was matched between trace ranks, so no transfer can be measured: give the traces of all ranks over the same steps.", record.everyRank);
+  if (report.collectives.instances === 0) return absent("no collective was matched between ranks, so no transfer can be measured: give the traces of all ranks over the same steps.", record.everyRank);
   if (list.length === 0) return absent("message sizes were not exported (NCCL 2.16 or later records them).", record.payload);
   const operations = [...new Set(list.map((row) => row.operation))];
   const expected = list.filter((row) => row.expected_gbs !== null && row.expected_gbs > 0);
@@ -98,7 +98,7 @@ function slack() {
 
 function stepBudget() {
   const list = view("step_budget");
-  if (list.length === 0) return absent("no trace rank has GPU activity.", record.cuda);
+  if (list.length === 0) return absent("no rank has GPU activity.", record.cuda);
   return node("div", {}, plainTable("step_budget", {limit: 40}), node("h3", {}, "The n-th collective of a step"),
     plainTable("collectives_in_step", {limit: 40, empty: "No steps are known."}));
 }
@@ -108,14 +108,14 @@ function byRank(list, draw) {
   const members = [...new Set(list.map((row) => row.trace_rank))].sort((a, b) => a - b);
   const place = node("div");
   const show = (member) => place.replaceChildren(draw(member, list.filter((row) => row.trace_rank === member)));
-  const select = node("select", {"aria-label": "Trace rank", onchange: () => show(Number(select.value))},
-    members.map((member) => node("option", {value: member}, `trace rank ${member}${late.has(member) ? " (late)" : ""}`)));
+  const select = node("select", {"aria-label": "Rank", onchange: () => show(Number(select.value))},
+    members.map((member) => node("option", {value: member}, `rank ${member}${late.has(member) ? " (late)" : ""}`)));
   const first = members.find((member) => late.has(member)) ?? members[0];
   select.value = first;
   show(first);
   const others = report.ranks.length - members.length;
   return node("div", {}, node("div", {class: "controls"}, select,
-    others > 0 ? node("span", {class: "note"}, `late trace ranks and some others; ${count(others)} more are in the store`) : null), place);
+    others > 0 ? node("span", {class: "note"}, `late ranks and some others; ${count(others)} more are in the store`) : null), place);
 }
 
 function nvlink() {
@@ -141,7 +141,7 @@ function linksOverTime(member, points) {
       itemStyle: {color: palette[5]}, data: shares.map((row) => [at(row), row.collectives_percent])},
     ...metrics.map((metric, index) => ({name: metric, type: "line", showSymbol: false, itemStyle: {color: palette[index]},
       data: points.filter((row) => row.metric === metric).map((row) => [at(row), row.mean_percent])}))],
-  }, {description: `NVLink traffic of trace rank ${member} over time, and the share of time it was in collectives`});
+  }, {description: `NVLink traffic of rank ${member} over time, and the share of time it was in collectives`});
 }
 
 function utilisation() {
@@ -153,7 +153,7 @@ function utilisation() {
     yAxis: {type: "value", max: 100, name: "share of each span", axisLabel: {formatter: "{value}%"}},
     series: parts.map((part, index) => ({name: heading(part), type: "bar", stack: "all", barCategoryGap: "0%",
       itemStyle: {color: palette[[0, 1, 4, 6, 5][index]]}, data: points.map((row) => row.span_ns > 0 ? 100 * row[part] / row.span_ns : 0)})),
-  }, {description: `What the GPU of trace rank ${member} did over time`}));
+  }, {description: `What the GPU of rank ${member} did over time`}));
 }
 
 // The roof over some kernels of one GPU: bandwidth times intensity, up to the peak where a kernel lies under the flat part.
@@ -177,7 +177,7 @@ function roofline() {
     return rows("model_flops").length > 0 ? node("div", {}, unknown, plainTable("model_flops", {limit: 60})) : unknown;
   }
   const bounds = [...new Set(list.map((row) => row.bound))].sort();
-  const label = (row) => `${short(row.kernel, 70)} on trace rank ${row.trace_rank}\n${significant(row.achieved_tflops, 3)} of ` +
+  const label = (row) => `${short(row.kernel, 70)} on rank ${row.trace_rank}\n${significant(row.achieved_tflops, 3)} of ` +
     `${row.attainable_tflops > 0 ? significant(row.attainable_tflops, 3) : "unknown"} attainable TFLOP/s at ${significant(row.intensity, 3)} FLOP/byte; ` +
     `${count(row.count)} executions, ${duration(row.total_ns)}`;
   return node("div", {}, byRank(list, (member, points) => chart({
@@ -186,7 +186,7 @@ function roofline() {
     series: [...bounds.map((bound, index) => ({name: bound === "-" ? "not classified" : `bound by ${bound}`, type: "scatter", symbolSize: 11, itemStyle: {color: palette[index]},
       data: points.filter((row) => row.bound === bound).map((row) => [row.intensity, row.achieved_tflops, row])})),
     {name: "attainable", type: "line", showSymbol: false, lineStyle: {type: "dashed"}, itemStyle: {color: palette[5]}, data: roof(points)}],
-  }, {description: `Roofline of the kernels of trace rank ${member}`})), plainTable("roofline", {limit: 100}));
+  }, {description: `Roofline of the kernels of rank ${member}`})), plainTable("roofline", {limit: 100}));
 }
 
 function histogram(name, missing, description) {
@@ -200,7 +200,7 @@ function latency() {
   const times = histogram("launch_latency", "no kernel with its launching call was recorded.", "Launch latency histogram");
   if (isAbsent(times) && rows("launch_storm").length === 0) return times;
   return node("div", {}, times, node("h3", {}, "Storms of short launches"),
-    plainTable("launch_storm", {limit: 40, list: rows("launch_storm").filter((row) => row.storm), empty: "No trace rank launches so many short kernels that launching limits it."}));
+    plainTable("launch_storm", {limit: 40, list: rows("launch_storm").filter((row) => row.storm), empty: "No rank launches so many short kernels that launching limits it."}));
 }
 
 function concurrency() {
@@ -252,21 +252,21 @@ function phases() {
   const cell = new Map(list.map((row) => [`${row.trace_rank} ${row.phase}`, row.projected_ns]));
   return node("div", {}, chart({...rankAxis(members), legend: {}, tooltip: {trigger: "axis", valueFormatter: duration},
     yAxis: {type: "value", name: "GPU time", axisLabel: {formatter: duration}}, series: names.map((name) => ({name: heading(name), type: "bar", data: members.map((member) => cell.get(`${member} ${name}`) ?? 0)}))},
-  {height: 300, description: "GPU time of every phase by trace rank"}), plainTable("phases", {limit: 60}));
+  {height: 300, description: "GPU time of every phase by rank"}), plainTable("phases", {limit: 60}));
 }
 
 export const analyses = [
   {id: "bandwidth", title: "Bandwidth", note: "Wait-free bus bandwidth by message size (from the latest enter to the exit), GB = 1e9.", build: bandwidth},
   {id: "slack", title: "Slack of collectives", note: "How much longer a collective could take, at most, before any compute begins later, and the bus bandwidth, at least, at which nine of ten delay nothing.", build: slack},
-  {id: "step-budget", title: "A step", note: "Every nanosecond of a trace rank once, over all steps; launch-paced: the host had not launched what ran next.", build: stepBudget},
+  {id: "step-budget", title: "A step", note: "Every nanosecond of a rank once, over all steps; launch-paced: the host had not launched what ran next.", build: stepBudget},
   {id: "nvlink", title: "NVLink", note: "Counters of nsys' GPU metrics during and outside of collectives.", build: nvlink},
-  {id: "kernels", title: "Kernels", note: "The longest-running kernels over all trace ranks, added up from the left; communication in the other colour.", build: kernels},
-  {id: "strips", title: "The same kernel on all ranks", note: "Median duration on each trace rank against the median of its peers.", build: kernelStrips},
+  {id: "kernels", title: "Kernels", note: "The longest-running kernels over all ranks, added up from the left; communication in the other colour.", build: kernels},
+  {id: "strips", title: "The same kernel on all ranks", note: "Median duration on each rank against the median of its peers.", build: kernelStrips},
   {id: "categories", title: "Categories", note: "GPU time by kind of kernel, no moment counted twice.", build: categories},
-  {id: "utilisation", title: "GPU over time", note: "What the GPU of one trace rank did in each span of its window.", build: utilisation},
+  {id: "utilisation", title: "GPU over time", note: "What the GPU of one rank did in each span of its window.", build: utilisation},
   {id: "roofline", title: "Roofline", note: "Achieved against the GPU's peaks.", build: roofline},
-  {id: "latency", title: "Launch latency", note: "From the launch call's start to the kernel's start, over all trace ranks.", build: latency},
-  {id: "concurrency", title: "Streams at once", note: "How many streams of a GPU were busy at the same time, over all trace ranks.", build: concurrency},
+  {id: "latency", title: "Launch latency", note: "From the launch call's start to the kernel's start, over all ranks.", build: latency},
+  {id: "concurrency", title: "Streams at once", note: "How many streams of a GPU were busy at the same time, over all ranks.", build: concurrency},
   {id: "idle", title: "Idle GPUs", note: "Gaps between GPU activities, by why the GPU had nothing to do.", build: idle},
   {id: "host", title: "Host and copies", note: "Calls in which the host waited for the GPU, and memory operations.", build: host},
   {id: "phases", title: "Phases", note: "NVTX ranges that name steps, prefill, decode, forward, backward or optimizer, projected onto the GPU.", build: phases},

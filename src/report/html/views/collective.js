@@ -35,17 +35,17 @@ function known(cases) {
 }
 
 export function collectivePanel() {
-  if (collectives.length === 0) return absent("no collective was matched between trace ranks.", record.everyRank);
+  if (collectives.length === 0) return absent("no collective was matched between ranks.", record.everyRank);
   const costliest = [...collectives].sort((a, b) => b.wait_ns - a.wait_ns || a.instance - b.instance).slice(0, listed);
   const delayed = known(stragglerCases), long = known(longWaits);
-  select.append(...[group("Delayed by late trace ranks, looked into", delayed), group("Single long waits, looked into", long),
+  select.append(...[group("Delayed by late ranks, looked into", delayed), group("Single long waits, looked into", long),
     group("Most waiting", costliest)].filter((one) => one));
   const telling = stragglers.map((one) => tellingCaseOf(one.trace_rank)).find((row) => row !== null && byInstance.has(row.instance));
   const first = telling ? byInstance.get(telling.instance) : long[0] ?? costliest[0];
   select.value = first.instance;
   draw(first);
   return node("div", {}, node("div", {class: "controls"}, select,
-    node("span", {class: "note"}, telling ? "first shown: the delayed one that tells most of the first late trace rank"
+    node("span", {class: "note"}, telling ? "first shown: the delayed one that tells most of the first late rank"
       : long.length > 0 ? "first shown: the longest wait that was looked into" : "first shown: the one with the most waiting",
       `; the page holds ${count(collectives.length)} of ${count(report.collectives.instances)}, all are in store.h5`)), panel);
 }
@@ -84,7 +84,7 @@ function arrivalChart(one, arrivals) {
       valueFormatter: (value) => duration(value)},
     xAxis: {type: "value", min: ({min}) => Math.min(0, min), name: "time after the first enter", nameLocation: "middle", nameGap: 30,
       axisLabel: {formatter: (value) => duration(value)}},
-    yAxis: {type: "category", data: arrivals.map((arrival) => String(arrival.trace_rank)), inverse: true, name: "trace rank", nameLocation: "start",
+    yAxis: {type: "category", data: arrivals.map((arrival) => String(arrival.trace_rank)), inverse: true, name: "rank", nameLocation: "start",
       axisLabel: {interval: (index, name) => index % (arrivals.length > 36 ? 2 : 1) === 0 || late.has(Number(name)), color: (name) => style(late.has(Number(name)) ? "--bad" : "--text")}},
     series: [
       {name: "before", type: "bar", stack: "time", silent: true, itemStyle: {color: "transparent"}, tooltip: {show: false},
@@ -103,14 +103,14 @@ function arrivalChart(one, arrivals) {
         })},
     ],
   };
-  return chart(option, {height: Math.min(640, Math.max(190, 100 + 16 * arrivals.length)), description: `Arrivals of collective ${one.instance} by trace rank, with the uncertainty of each clock`});
+  return chart(option, {height: Math.min(640, Math.max(190, 100 + 16 * arrivals.length)), description: `Arrivals of collective ${one.instance} by rank, with the uncertainty of each clock`});
 }
 
 function summary(one) {
   const last = one.last_trace_rank;
   const host = identity.get(last)?.host;
   const uncertainty = one.skew_uncertainty_ns >= 0 ? duration(one.skew_uncertainty_ns) : "unknown";
-  return node("p", {}, node("strong", {}, one.resolved ? `Trace rank ${last}${host ? ` on ${host}` : ""} came last`
+  return node("p", {}, node("strong", {}, one.resolved ? `Rank ${last}${host ? ` on ${host}` : ""} came last`
     : "Who came last cannot be told: the last arrivals are closer than the clocks"),
   `, ${duration(one.last_enter_ns - one.first_enter_ns)} after the first (uncertainty ${uncertainty}); the others waited ${duration(one.wait_ns)} in all. ` +
     `Instance ${one.instance} is number ${one.sequence} of communicator ${one.communicator}: ${heading(one.operation)}${one.bytes >= 0 ? ` of ${bytes(one.bytes)}` : ""} among ${count(one.members)} members. ` +
@@ -120,7 +120,7 @@ function summary(one) {
 
 function draw(one, remark = "") {
   const arrivals = [...one.arrivals].sort((a, b) => a.enter_ns - b.enter_ns || a.trace_rank - b.trace_rank);
-  const columns = [{name: "trace_rank", title: "trace rank"}, {name: "after_ns", title: "enter after the first", unit: "ns"},
+  const columns = [{name: "trace_rank", title: "rank"}, {name: "after_ns", title: "enter after the first", unit: "ns"},
     {name: "wait_ns", title: "wait", unit: "ns"}, {name: "transfer_ns", title: "transfer", unit: "ns"},
     {name: "own_lateness_ns", title: "own lateness", unit: "ns"}, {name: "inherited_lateness_ns", title: "inherited lateness", unit: "ns"}];
   const rows = arrivals.map((arrival) => ({...arrival, after_ns: arrival.enter_ns - one.first_enter_ns}));

@@ -34,5 +34,5 @@ export function exposedCommunication() {
   return node("div", {}, chart({
     ...rankAxis(members), legend: {}, tooltip: {trigger: "axis", valueFormatter: duration}, yAxis: {type: "value", axisLabel: {formatter: duration}},
     series: stacked(rows, "trace_rank", "collective", members),
-  }, {description: "Communication without compute, by trace rank and what the collective did"}), plainTable("exposed_communication", {limit: 40}));
+  }, {description: "Communication without compute, by rank and what the collective did"}), plainTable("exposed_communication", {limit: 40}));
 }

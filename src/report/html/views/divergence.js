@@ -46,7 +46,7 @@ function parts(row) {
 const meanings = new Map(columns("straggler_cases").map((column) => [column.name, column.description.split(" in which ")[1] ?? ""]));
 
 function names(row) {
-  return [`trace rank ${row.trace_rank}${late.has(row.trace_rank) ? " (late)" : ""}`, `trace rank ${row.peer_trace_rank} (median peer)`];
+  return [`rank ${row.trace_rank}${late.has(row.trace_rank) ? " (late)" : ""}`, `rank ${row.peer_trace_rank} (median peer)`];
 }
 
 // Two bars per item, one for either rank.
@@ -84,9 +84,9 @@ export function sideBySide(row, title = "What it did before, beside its median p
 export function byName(rank) {
   const differences = view("straggler_differences").filter((one) => one.trace_rank === rank);
   if (differences.length === 0) return null;
-  const titles = [`trace rank ${rank}`, "its median peer"];
+  const titles = [`rank ${rank}`, "its median peer"];
   const items = differences.slice(0, 8).map((one) => ({name: one.name, here: one.total_ns, peer: one.peer_total_ns}));
-  return node("div", {}, node("h3", {}, `What trace rank ${rank} does differently, by name`),
+  return node("div", {}, node("h3", {}, `What rank ${rank} does differently, by name`),
     node("p", {class: "note"}, "Before several of the costliest collectives that it delayed, together; largest difference first."),
     pairedBars(titles, items, `Largest differences by name: ${titles.join(" beside ")}`),
     sortableTable([{name: "kind", text: true, show: (one) => heading(one.kind)}, {name: "name", text: true}, {name: "shape", text: true},

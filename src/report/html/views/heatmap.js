@@ -67,17 +67,17 @@ function openCell({row, bin}) {
   const found = collectiveAt(rank, bin);
   if (found === null) return;
   const time = duration(heat.start_ns + bin * heat.bin_ns);
-  showCollective(found.one.instance, true, found.outside === 0 ? `Trace rank ${rank} at ${time}: it waited ${duration(found.waited)} here.`
-    : `Of trace rank ${rank} at ${time} the page holds no collective; this is its nearest one, ${duration(found.outside)} away. All are in store.h5.`);
+  showCollective(found.one.instance, true, found.outside === 0 ? `Rank ${rank} at ${time}: it waited ${duration(found.waited)} here.`
+    : `Of rank ${rank} at ${time} the page holds no collective; this is its nearest one, ${duration(found.outside)} away. All are in store.h5.`);
 }
 
 export function heatmap() {
   if (!heat || heat.ranks.length === 0) {
-    return absent("no collective was matched between trace ranks: give the traces of all ranks over the same steps.", record.everyRank);
+    return absent("no collective was matched between ranks: give the traces of all ranks over the same steps.", record.everyRank);
   }
   const state = {kind: "wait", first: 0, end: heat.bins, cursor: {row: 0, bin: 0}};
   const canvas = node("canvas", {tabindex: 0, role: "application",
-    "aria-label": "Waiting by trace rank and time. Arrow keys move, Enter opens a collective of the trace rank there, plus and minus zoom."});
+    "aria-label": "Waiting by rank and time. Arrow keys move, Enter opens a collective of the rank there, plus and minus zoom."});
   const status = node("output", {"aria-live": "polite"});
   const selection = node("div", {class: "selection", hidden: true});
   const height = Math.max(60, Math.min(1200, heat.ranks.length * Math.max(1, Math.min(22, Math.floor(460 / heat.ranks.length)))));
@@ -114,7 +114,7 @@ export function heatmap() {
 
   function describe({row, bin}) {
     const rank = heat.ranks[row];
-    status.textContent = `Trace rank ${rank}${late.has(rank) ? " (late: the others wait for it)" : ""}, at ` +
+    status.textContent = `Rank ${rank}${late.has(rank) ? " (late: the others wait for it)" : ""}, at ` +
       `${duration(heat.start_ns + bin * heat.bin_ns)}: ${duration(heat.wait[row][bin])} waiting, ` +
       `${duration(heat.own[row][bin])} own lateness within ${duration(heat.bin_ns)}`;
   }
@@ -181,9 +181,9 @@ export function heatmap() {
   onThemeChange(paint);
   return node("div", {}, node("div", {class: "controls"}, node("span", {}, "Show"), switches, stepSelector(zoom), reset,
     node("span", {class: "scale"}, "0", scale, most)),
-  node("p", {class: "note"}, `Every row is one of ${count(heat.ranks.length)} trace ranks, every column a span of time. Drag to zoom; click a cell for the collective in which its trace rank waited. Colours follow the square root.` +
-    (late.size > 0 ? " Red numbers: late trace ranks. Their own rows are blank where the others wait for them." : "") + (steps ? " Lines: starts of steps." : "")),
-  node("div", {class: "heat-frame"}, node("span", {class: "axis-title"}, "trace rank"), rowLabels(rowHeight), node("div", {class: "heat"}, canvas, lines, selection), times,
+  node("p", {class: "note"}, `Every row is one of ${count(heat.ranks.length)} ranks, every column a span of time. Drag to zoom; click a cell for the collective in which its rank waited. Colours follow the square root.` +
+    (late.size > 0 ? " Red numbers: late ranks. Their own rows are blank where the others wait for them." : "") + (steps ? " Lines: starts of steps." : "")),
+  node("div", {class: "heat-frame"}, node("span", {class: "axis-title"}, "rank"), rowLabels(rowHeight), node("div", {class: "heat"}, canvas, lines, selection), times,
     node("span", {class: "time-title"}, "time since the job's first session started")), status);
 }
 

@@ -12,11 +12,11 @@ const order = ["node", "rail", "rack", "pipeline_stage", "expert_index", "tensor
 export function levels() {
   const list = view("level_sums");
   if (list.length === 0) {
-    return ranks.length < 2 ? absent("a single trace rank has no levels.", record.everyRank)
-      : absent("every trace rank is a place of its own on all levels that are known, so there is nothing to add up.");
+    return ranks.length < 2 ? absent("a single rank has no levels.", record.everyRank)
+      : absent("every rank is a place of its own on all levels that are known, so there is nothing to add up.");
   }
   const time = (name, title) => ({name, title, unit: "ns"});
-  const columns = (level) => [{name: "place", title: heading(level), text: true}, {name: "trace_ranks", title: "trace ranks"}, {name: "first_trace_rank", title: "lowest"},
+  const columns = (level) => [{name: "place", title: heading(level), text: true}, {name: "trace_ranks", title: "ranks"}, {name: "first_trace_rank", title: "lowest"},
     time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited lateness"), time("caused_wait_ns", "caused wait"),
     time("wait_ns", "wait"), time("compute_ns", "compute"), time("exposed_communication_ns", "exposed communication"), time("idle_ns", "idle"), time("window_ns", "window")];
   const known = [...new Set(list.map((row) => row.level))].sort((a, b) => order.indexOf(a) - order.indexOf(b));

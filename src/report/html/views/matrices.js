@@ -43,7 +43,7 @@ function waitRows(cells) {
 
 export function waitMatrix() {
   const cells = view("wait_matrix");
-  if (cells.length === 0) return absent("no collective was matched between trace ranks, or nobody waited in one.", ranks.length < 2 ? record.everyRank : null);
+  if (cells.length === 0) return absent("no collective was matched between ranks, or nobody waited in one.", ranks.length < 2 ? record.everyRank : null);
   // Of a large job the columns are whole nodes, by the lowest trace rank of each.
   const byNode = ranks.length > 128;
   const {kept, others} = waitRows(cells);
@@ -61,9 +61,9 @@ export function waitMatrix() {
   return node("div", {}, matrixChart({
     cells: [...sums.values()], columns: inOrder(cells.map((cell) => cell.waiting_trace_rank)).map(whoWaits),
     rows: [...(cells.some((cell) => cell.late_trace_rank < 0) ? [nobody] : []), ...inOrder([...kept]).map(whose), ...(others ? [others] : [])],
-    columnTitle: byNode ? "who waited (all trace ranks of a node)" : "who waited (trace rank)", rowTitle: "whose delay", show: duration,
+    columnTitle: byNode ? "who waited (all ranks of a node)" : "who waited (rank)", rowTitle: "whose delay", show: duration,
     tell: (column, row, amount) => row === nobody ? `${column} waited ${duration(amount)} for which no delay was found`
-      : `Delays of ${row === others ? others : `trace rank ${row}`} cost ${column} ${duration(amount)} of waiting`,
+      : `Delays of ${row === others ? others : `rank ${row}`} cost ${column} ${duration(amount)} of waiting`,
     description: "Whose delays cost whom how much waiting",
   }), node("p", {class: "note"}, "Nobody's is waiting that no delay explains: structure (a pipeline's bubble), slow transfers, or below the clocks' resolution. " +
     "Colours follow the square root, so that small cells are seen beside large ones." +
@@ -76,7 +76,7 @@ export function byteMatrix() {
   return matrixChart({
     cells: cells.map((cell) => [String(cell.destination), String(cell.source), cell.bytes]),
     columns: inOrder(cells.map((cell) => cell.destination)).map(String), rows: inOrder(cells.map((cell) => cell.source)).map(String),
-    columnTitle: "to trace rank", rowTitle: "from trace rank", show: bytes,
-    tell: (column, row, amount) => `Trace rank ${row} sent ${bytes(amount)} to ${column}`, description: "Bytes sent from rank to rank",
+    columnTitle: "to rank", rowTitle: "from rank", show: bytes,
+    tell: (column, row, amount) => `Rank ${row} sent ${bytes(amount)} to ${column}`, description: "Bytes sent from rank to rank",
   });
 }

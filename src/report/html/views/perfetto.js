@@ -25,7 +25,7 @@ export function perfettoLink(moment) {
   }}, "Open at this moment");
   file.addEventListener("change", () => { open.disabled = file.files.length === 0; });
   const span = `${duration(moment.start_ns).replace(" ", "")}/${duration(moment.end_ns).replace(" ", "")}`;
-  return node("details", {class: "finding"}, node("summary", {}, "This moment in Perfetto, with all trace ranks"),
+  return node("details", {class: "finding"}, node("summary", {}, "This moment in Perfetto, with all ranks"),
     node("p", {}, "Write the timeline, all of it or this part, then choose the file here:"),
     node("p", {}, node("code", {}, `nsys-explain-mpi TRACES --perfetto job.json.gz --perfetto-window ${span}`)),
     node("p", {class: "controls"}, file, open));

@@ -9,14 +9,14 @@ export function rankTable() {
   const shown = ranks.map((rank) => ({...rank, host: identity.get(rank.trace_rank)?.host ?? "",
     gpu: identity.get(rank.trace_rank)?.gpu_name ?? "", overlap: rank.communication_ns > 0 ? rank.overlapped_ns / rank.communication_ns : 0}))
     .sort((a, b) => late.has(b.trace_rank) - late.has(a.trace_rank));  // what the verdict links to is always there
-  if (shown.length === 0) return absent("no trace rank was read.", record.cuda);
-  return sortableTable([{name: "trace_rank", title: "trace rank"}, {name: "host", text: true}, {name: "gpu", title: "GPU", text: true},
+  if (shown.length === 0) return absent("no rank was read.", record.cuda);
+  return sortableTable([{name: "trace_rank", title: "rank"}, {name: "host", text: true}, {name: "gpu", title: "GPU", text: true},
     time("own_lateness_ns", "own lateness"), time("inherited_lateness_ns", "inherited lateness"), time("caused_wait_ns", "caused wait"),
     time("wait_ns", "wait"), {name: "last_arrivals", title: "came last"}, {name: "arrivals"},
     {name: "overlap", show: (row) => percent(row.overlap, 1)}, {name: "bus_bandwidth_gbs", title: "bus bandwidth", unit: "GB/s"},
     time("exposed_communication_ns", "exposed communication"),
     time("compute_ns", "compute"), time("idle_ns", "idle"), time("window_ns", "window")], shown,
-  {label: "Trace ranks", limit: 256, marked: (row) => late.has(row.trace_rank), id: (row) => `ranks-${row.trace_rank}`});
+  {label: "Ranks", limit: 256, marked: (row) => late.has(row.trace_rank), id: (row) => `ranks-${row.trace_rank}`});
 }
 
 // Bars of one percentage scale, a stack for every trace rank: parts are [title, colour, share of a rank from 0 to 1].
@@ -30,15 +30,15 @@ function shareBars(parts, title, description) {
 }
 
 export function budget() {
-  if (ranks.length === 0) return absent("no trace rank was read.", record.cuda);
+  if (ranks.length === 0) return absent("no rank was read.", record.cuda);
   const of = (field, whole) => (rank) => rank[whole] > 0 ? rank[field] / rank[whole] : 0;
   const parts = [["compute", 0, "compute_ns"], ["exposed communication", 1, "exposed_communication_ns"], ["copies", 4, "copy_ns"],
     ["opaque graphs", 6, "opaque_graph_ns"], ["idle", 5, "idle_ns"]].map(([name, colour, field]) => [name, colour, of(field, "window_ns")]);
-  return node("div", {}, shareBars(parts, "share of its window", "Share of compute, exposed communication, copies, graphs and idle time of every trace rank"),
+  return node("div", {}, shareBars(parts, "share of its window", "Share of compute, exposed communication, copies, graphs and idle time of every rank"),
     node("h3", {}, "Overlap"), ranks.every((rank) => rank.communication_ns === 0) ? node("p", {class: "note"}, "No communication kernel ran.")
       : shareBars([["hidden by compute", 2, of("overlapped_ns", "communication_ns")],
         ["exposed", 1, of("exposed_communication_ns", "communication_ns")]],
-      "share of its communication", "Share of every trace rank's communication that compute hides"));
+      "share of its communication", "Share of every rank's communication that compute hides"));
 }
 
 export function communicators() {

@@ -105,7 +105,7 @@ function drawing(moment, tell) {
         context.fillRect(0, row.y, canvas.clientWidth, rankHeight - 2);
         context.fillStyle = style(late.has(row.rank) ? "--bad" : "--text");
         context.font = `bold ${font}`;
-        context.fillText(`trace rank ${row.title}`, 4, row.y + rankHeight / 2 - 1);
+        context.fillText(`rank ${row.title}`, 4, row.y + rankHeight / 2 - 1);
         context.font = font;
       } else {
         context.fillStyle = style("--muted");
@@ -144,7 +144,7 @@ function drawing(moment, tell) {
     const slack = 2 * (to - from) / width();
     const hit = row?.starts.findIndex((start, i) => time >= start - slack && time <= start + row.durations[i] + slack) ?? -1;
     if (hit < 0) return tell(`${duration(Math.abs(time - moment.at_ns))} ${time < moment.at_ns ? "before" : "after"} the moment`);
-    tell(`Trace rank ${row.rank}: ${short(moments.names.name[row.names[hit]], 160)}, ${duration(row.durations[hit])}, ` +
+    tell(`Rank ${row.rank}: ${short(moments.names.name[row.names[hit]], 160)}, ${duration(row.durations[hit])}, ` +
       `at ${duration(row.starts[hit])} of job time`);
   }
 
@@ -201,7 +201,7 @@ function picture(moment) {
     if (event.key !== "Enter" || found.length === 0) return;
     const {start, length, row, name} = found[next++ % found.length];
     one.show(start - Math.max(length, span / 40), start + length + Math.max(length, span / 40));
-    status.textContent = `Trace rank ${row.rank}: ${short(moments.names.name[name], 160)}, ${duration(length)}, at ${duration(start)} of job time`;
+    status.textContent = `Rank ${row.rank}: ${short(moments.names.name[name], 160)}, ${duration(length)}, at ${duration(start)} of job time`;
   }});
   // Half of the window at first: the step before the moment, and some of what follows.
   requestAnimationFrame(() => one.show(moment.at_ns - 0.35 * span, moment.at_ns + 0.15 * span));
@@ -212,7 +212,7 @@ function picture(moment) {
     node("span", {class: "kinds"}, Object.keys(colours).filter((kind) => kinds.has(kind)).map((kind) => node("span", {}, node("i", {style: `background:${colours[kind]}`}), meanings[kind])))),
   node("div", {class: "lanes"}, one.canvas), status,
   node("p", {class: "note"}, `Times count from the moment (dashed line), ${duration(moment.at_ns)} of job time` +
-    (moment.late_trace_rank >= 0 ? `, when trace rank ${moment.late_trace_rank} entered collective ${moment.instance}` : "") + (steps ? "; dotted lines: starts of steps." : ".") +
+    (moment.late_trace_rank >= 0 ? `, when rank ${moment.late_trace_rank} entered collective ${moment.instance}` : "") + (steps ? "; dotted lines: starts of steps." : ".") +
     (moment.left_out > 0 ? ` ${count(moment.left_out)} short events farther from it are left out.` : "") +
     (moment.rows.some((row) => row.kind !== "waits") ? "" : " The traces could not be read again, so only waits are shown.")), perfettoLink(moment));
 }
@@ -226,7 +226,7 @@ function draw(number) {
 }
 
 export function timeline() {
-  if (moments.list.length === 0) return absent("no trace rank was read.", record.cuda);
+  if (moments.list.length === 0) return absent("no rank was read.", record.cuda);
   const hostOf = (moment) => identity.get(moment.late_trace_rank)?.host;
   select.append(...moments.list.map((moment, number) => node("option", {value: number}, moment.title + (hostOf(moment) ? ` (${hostOf(moment)})` : ""))));
   draw(0);

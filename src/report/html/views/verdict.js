@@ -16,14 +16,19 @@ function mood({severity, complete, judged_share: judged}) {
   return severity === "high" ? "bad" : severity === "medium" || !complete || unjudged ? "warn" : "good";
 }
 
+// Above every group of views: what the report says.
+export function headline() {
+  return node("div", {class: `verdict ${mood(report.verdict)}`}, node("h1", {}, report.verdict.text));
+}
+
 export function verdict() {
-  const {text, next} = report.verdict;
+  const {next, do_next: steps} = report.verdict;
   const waits = ranks.reduce((sum, rank) => sum + rank.wait_ns, 0);
   const whole = ranks.reduce((sum, rank) => sum + rank.window_ns, 0);
   const inputs = (status) => report.inputs.filter((input) => input.status === status).length;
   const residual = report.clock.residual;
   const facts = [
-    ["Trace ranks", `${count(ranks.length)} in ${count(report.inputs.length)} ${report.inputs.length === 1 ? "file" : "files"}`],
+    ["Ranks", `${count(ranks.length)} in ${count(report.inputs.length)} ${report.inputs.length === 1 ? "file" : "files"}`],
     ["Inputs", `${count(inputs("ok"))} ok, ${count(inputs("degraded"))} degraded, ${count(inputs("failed"))} failed`],
     ["Collectives", `${count(report.collectives.instances)} matched, ${count(report.collectives.complete)} complete`],
     ["Matched by", evidence()],
@@ -34,10 +39,11 @@ export function verdict() {
     ["Clock residual", residual.held_out_p90_ns === null ? "not measured" : `90% below ${duration(residual.held_out_p90_ns)}`],
     ["Arrivals told apart", report.clock.smallest_skew_ns === null ? "-" : `everywhere from ${duration(report.clock.smallest_skew_ns)} on`],
     ["Sessions by clock", clockMethods()],
-    ...(chartedRanks < ranks.length ? [["Pictures by trace rank", `${count(chartedRanks)} of ${count(ranks.length)}: those that stand out, others evenly; lists and store.h5 have all`]] : []),
+    ...(chartedRanks < ranks.length ? [["Pictures by rank", `${count(chartedRanks)} of ${count(ranks.length)}: those that stand out, others evenly; lists and store.h5 have all`]] : []),
   ];
   return node("section", {"aria-label": "Verdict"},
-    node("div", {class: `verdict ${mood(report.verdict)}`}, node("h1", {}, text), next ? node("p", {}, node("strong", {}, "Next: "), next) : null,
+    node("div", {class: "next"}, next ? node("p", {}, node("strong", {}, "Next: "), next) : null,
+      steps.length > 0 ? node("pre", {class: "commands"}, steps.map(({command, expect}) => `# ${expect}\n${command}\n`).join("")) : null,
       stragglers.length > 0 ? node("ul", {}, stragglers.slice(0, 8).map(who)) : null),
     node("dl", {class: "facts"}, facts.map(([name, fact]) => node("div", {}, node("dt", {}, name), node("dd", {}, fact)))));
 }
@@ -47,9 +53,9 @@ function who(one) {
   const isRank = one.level === "gpu" || !one.place;
   const {host, gpu_name: gpu, device_id: device} = identity.get(one.trace_rank) ?? {};
   const at = isRank ? [host, gpu && `GPU ${device} (${gpu})`].filter((part) => part).join(", ")
-    : `trace ranks ${one.trace_ranks.length > 8 ? `${one.trace_ranks.slice(0, 8).join(", ")}, ...` : one.trace_ranks.join(", ")}`;
+    : `ranks ${one.trace_ranks.length > 8 ? `${one.trace_ranks.slice(0, 8).join(", ")}, ...` : one.trace_ranks.join(", ")}`;
   const steps = one.first_step === null ? "" : `, steps ${one.first_step} to ${one.last_step}`;
-  return node("li", {}, node("a", {href: isRank ? `#ranks-${one.trace_rank}` : "#levels"}, isRank ? `Trace rank ${one.trace_rank}` : `${heading(one.level)} ${one.place}`),
+  return node("li", {}, node("a", {href: isRank ? `#ranks-${one.trace_rank}` : "#levels"}, isRank ? `Rank ${one.trace_rank}` : `${heading(one.level)} ${one.place}`),
     `: ${at}; ${one.pattern}${steps}; cause: ${heading(String(one.cause))}; `, node("a", {href: "#heat"}, "see when"), ", ", why(one), ", ", inTimeline([one.trace_rank], "see the timeline"));
 }
 
