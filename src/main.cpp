@@ -223,11 +223,7 @@ std::optional<std::string> disagreement(const nsys_explain::exchange::Communicat
   if (!difference) return std::nullopt;
   const auto quoted = [](const std::string& text) { return text.empty() ? "nothing" : '\'' + text + '\''; };
   return fmt::format(
-      "tool rank {} differs from tool rank 0 in {}: {} instead of {} ({} of {} tool ranks differ), so they would mix "
-      "two "
-      "runs or wait for each other for ever; give all the same options and inputs, and a --job file that every node "
-      "has "
-      "(traces on the nodes' own disks by a quoted pattern, which every node expands by itself)",
+      "tool rank {} differs from tool rank 0 in {}: {} instead of {} ({} of {} tool ranks differ), so they would mix two runs or wait for each other for ever; give all the same options and inputs, and a --job file that every node has (traces on the nodes' own disks by a quoted pattern, which every node expands by itself)",
       difference->rank, names[difference->text], quoted(difference->own), quoted(difference->of_root),
       difference->differing_ranks, world.size());
 }

@@ -164,9 +164,9 @@ void warn_of_weak_bridges(const SampleSet& set, std::vector<Warning>& warnings) 
   std::int64_t count = 0;
   for (std::size_t s = 0; s < set.component.size(); ++s) count += set.bridged[s] != set.component[s] ? 1 : 0;
   if (count == 0) return;
-  warnings.push_back(warn(Severity::info, count,
-                          "clocks of sessions are related by operations that do not synchronise their members only: "
-                          "offsets are uncertain by tens of microseconds; capture an all-reduce of these sessions"));
+  warnings.push_back(warn(
+      Severity::info, count,
+      "clocks of sessions are related by operations that do not synchronise their members only: offsets are uncertain by tens of microseconds; capture an all-reduce of these sessions"));
 }
 
 /// Sessions most of whose exits do not fit what the others say.
@@ -182,35 +182,29 @@ void warn_of_outliers(const SampleSet& set, const Reduction& reduction, std::vec
   std::int64_t count = 0;
   for (std::size_t s = 0; s < rejected.size(); ++s) count += 2 * rejected[s] > set.observed[s] ? 1 : 0;
   if (count == 0) return;
-  warnings.push_back(warn(Severity::error, count,
-                          "clocks of sessions do not follow one line: more than half of their matched exits disagree "
-                          "with the clock found, so lateness of these sessions is doubtful; check that the traces "
-                          "belong to one run, or analyse a shorter part of it"));
+  warnings.push_back(warn(
+      Severity::error, count,
+      "clocks of sessions do not follow one line: more than half of their matched exits disagree with the clock found, so lateness of these sessions is doubtful; check that the traces belong to one run, or analyse a shorter part of it"));
 }
 
 /// Most exits agree, and yet too many do not for all matches to be right and all sessions to keep one clock.
 void warn_of_disagreement(const ClockResidual& residual, std::vector<Warning>& warnings) {
   constexpr std::int64_t fewest = 20;  // of fewer, one or two are no share
   if (10 * residual.unexplained <= std::max(fewest, residual.samples)) return;
-  warnings.push_back(
-      warn(Severity::error, 1,
-           fmt::format("one in ten of the ends of matched collectives is off the clock found by {:.0f} us "
-                       "or more, and by longer than such a collective takes, so either matches or the clocks of some "
-                       "sessions are wrong, and their "
-                       "lateness is doubtful; compare the table of clocks with drifts that are possible "
-                       "(up to 100 ppm), and export with --include-blobs=true --include-json=true or "
-                       "without losses, so that more is known of communicators",
-                       static_cast<double>(residual.held_out_p90_ns.value_or(0)) * 1e-3)));
+  warnings.push_back(warn(
+      Severity::error, 1,
+      fmt::format(
+          "one in ten of the ends of matched collectives is off the clock found by {:.0f} us or more, and by longer than such a collective takes, so either matches or the clocks of some sessions are wrong, and their lateness is doubtful; compare the table of clocks with drifts that are possible (up to 100 ppm), and export with --include-blobs=true --include-json=true or without losses, so that more is known of communicators",
+          static_cast<double>(residual.held_out_p90_ns.value_or(0)) * 1e-3)));
 }
 
 void warn_of_components(std::span<const SessionClock> clocks, std::vector<Warning>& warnings) {
   std::int32_t components = 0;
   for (const SessionClock& clock : clocks) components = std::max(components, clock.component + 1);
   if (components < 2) return;
-  warnings.push_back(warn(Severity::info, components,
-                          "groups of sessions are not related to each other by any matched collective or host clock: "
-                          "times can be compared within a group only; capture a collective that spans them, or state "
-                          "how well their UTC is synchronised"));
+  warnings.push_back(warn(
+      Severity::info, components,
+      "groups of sessions are not related to each other by any matched collective or host clock: times can be compared within a group only; capture a collective that spans them, or state how well their UTC is synchronised"));
 }
 
 /// Everything that collectives say, put into `clocks` (level zero, in the order given).
@@ -242,9 +236,9 @@ void fit_collectives(std::span<const Session> sessions, const LevelZero& level, 
   SampleClocks clocks = make_clocks(set, estimator, spread, still);
   const std::int64_t moved = move_into_bounds(set, clocks, fit.report.pivot_ns, reduction);
   if (moved > 0) {
-    fit.warnings.push_back(warn(Severity::info, moved,
-                                "clock offsets let members leave a collective before the last one entered: moved to "
-                                "the nearest possible value, so small skews of these sessions mean little"));
+    fit.warnings.push_back(warn(
+        Severity::info, moved,
+        "clock offsets let members leave a collective before the last one entered: moved to the nearest possible value, so small skews of these sessions mean little"));
   }
   fit.report.residual = held_out_residual(estimator, set, reduction);
   warn_of_disagreement(fit.report.residual, fit.warnings);
@@ -278,12 +272,11 @@ void fall_back_to_hosts(std::span<const Session> sessions, const ClockOptions& o
   fit.report.pivot_ns = 0;
   fit.errors = {};
   const Nanoseconds p50 = fit.report.residual.held_out_p50_ns.value_or(0);
-  fit.warnings = {
-      warn(Severity::error, 1,
-           fmt::format("the ends of matched collectives differ by {:.0f} us (median), so many matches must be wrong, "
-                       "and clocks are not fitted to them: sessions of different hosts stay unrelated; export with "
-                       "--include-blobs=true --include-json=true, so that communicators are known",
-                       static_cast<double>(p50) * 1e-3))};
+  fit.warnings = {warn(
+      Severity::error, 1,
+      fmt::format(
+          "the ends of matched collectives differ by {:.0f} us (median), so many matches must be wrong, and clocks are not fitted to them: sessions of different hosts stay unrelated; export with --include-blobs=true --include-json=true, so that communicators are known",
+          static_cast<double>(p50) * 1e-3))};
 }
 
 /// Each session by itself.
@@ -329,10 +322,9 @@ ClockFit fit_clocks(std::span<const Session> sessions, Observations observations
   tell_all_sessions(sessions, ties, number, fit);
   renumber_components(sessions, fit.report.sessions);
   if (ties.contradicted > 0) {
-    fit.warnings.push_back(warn(Severity::info, ties.contradicted,
-                                "hosts have sessions that are not on one clock: members would leave collectives before "
-                                "the last one enters, so their clocks are found from collectives; containers with "
-                                "equal names on different machines look like that"));
+    fit.warnings.push_back(warn(
+        Severity::info, ties.contradicted,
+        "hosts have sessions that are not on one clock: members would leave collectives before the last one enters, so their clocks are found from collectives; containers with equal names on different machines look like that"));
   }
   return fit;
 }

@@ -16,8 +16,7 @@ void check(std::span<const MemberSequence> members) {
   for (const MemberSequence& member : members) {
     if (member.enter_ns.size() == member.symbols.size() && member.exit_ns.size() == member.symbols.size()) continue;
     throw std::invalid_argument(
-        "Symbols and times of a member to align differ in number, so operations cannot be told apart: pass one enter "
-        "and one exit per symbol.");
+        "Symbols and times of a member to align differ in number, so operations cannot be told apart: pass one enter and one exit per symbol.");
   }
 }
 

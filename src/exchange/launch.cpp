@@ -75,8 +75,7 @@ std::optional<std::string> launch_warning(const Environment& environment, int wo
             ? "start it with srun --mpi=pmix or with mpirun, or start one task (srun --ntasks=1)"
             : "use the mpirun of the MPI library that this program was built with, or start one task";
     return fmt::format(
-        "{} says that {} tasks were started, but this one sees an MPI world of one rank{}; every task does the whole "
-        "work and writes the same files; {}",
+        "{} says that {} tasks were started, but this one sees an MPI world of one rank{}; every task does the whole work and writes the same files; {}",
         name, started, switched_off ? " (NSYS_EXPLAIN_MPI=off)" : "", cure);
   }
 
@@ -85,9 +84,7 @@ std::optional<std::string> launch_warning(const Environment& environment, int wo
   const int granted = tasks(environment, "SLURM_NTASKS");
   if (granted <= 1 || environment("SLURM_STEP_NUM_TASKS") || switched_off) return std::nullopt;
   return fmt::format(
-      "SLURM_NTASKS says that {} tasks belong to this job, but the MPI world has one rank; if each task runs this "
-      "program, each does the whole work and writes the same files, and if only one does, the others stay idle; "
-      "start it with srun --mpi=pmix or with mpirun",
+      "SLURM_NTASKS says that {} tasks belong to this job, but the MPI world has one rank; if each task runs this program, each does the whole work and writes the same files, and if only one does, the others stay idle; start it with srun --mpi=pmix or with mpirun",
       granted);
 }
 

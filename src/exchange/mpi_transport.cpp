@@ -210,10 +210,10 @@ void MpiTransport::check(int code, std::string_view call) {
 }
 
 void MpiTransport::fail(std::string_view problem) {
-  fmt::print(stderr,
-             "tool rank {} of {}: {} (the ranks can no longer agree on anything, the run ends here); "
-             "if it happens again, report it with the output of mpirun --version\n",
-             rank_, size_, problem);
+  fmt::print(
+      stderr,
+      "tool rank {} of {}: {} (the ranks can no longer agree on anything, the run ends here); if it happens again, report it with the output of mpirun --version\n",
+      rank_, size_, problem);
   end_run(EXIT_FAILURE);
 }
 

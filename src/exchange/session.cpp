@@ -45,15 +45,15 @@ void initialise_mpi(int& argc, char**& argv) {
   int provided = MPI_THREAD_SINGLE;
   // A failure inside MPI_Init normally ends the process with MPI's own message; the check is for those that return.
   if (MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
-    fmt::print(stderr,
-               "MPI does not start although a launcher is present, so the ranks cannot work together; check that the "
-               "launcher and this program use the same MPI, or set NSYS_EXPLAIN_MPI=off to run as one process\n");
+    fmt::print(
+        stderr,
+        "MPI does not start although a launcher is present, so the ranks cannot work together; check that the launcher and this program use the same MPI, or set NSYS_EXPLAIN_MPI=off to run as one process\n");
     std::exit(EXIT_FAILURE);
   }
   if (provided < MPI_THREAD_FUNNELED) {
-    fmt::print(stderr,
-               "this MPI offers no thread support (MPI_THREAD_FUNNELED), which threads beside the communicating one "
-               "need; use an MPI built with it, or set NSYS_EXPLAIN_MPI=off to run as one process\n");
+    fmt::print(
+        stderr,
+        "this MPI offers no thread support (MPI_THREAD_FUNNELED), which threads beside the communicating one need; use an MPI built with it, or set NSYS_EXPLAIN_MPI=off to run as one process\n");
     MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
   }
 }

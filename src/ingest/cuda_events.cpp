@@ -77,9 +77,9 @@ void scan_activity(const Reading& reading, TableScan& scan, const ActivityColumn
   if (of_nobody > 0)
     reading.warnings.push_back(
         {Severity::data_loss, WarningSource::trace, of_nobody,
-         fmt::format("rows of {} do not tell their process, and the trace has several: they are left out; export the "
-                     "report itself with nsys export",
-                     table)});
+         fmt::format(
+             "rows of {} do not tell their process, and the trace has several: they are left out; export the report itself with nsys export",
+             table)});
 }
 
 /// Hash of the bytes of a kind, word by word: it has no padding.

@@ -86,10 +86,7 @@ sqlite3* open_connection(const std::string& path, OpenMode mode, const char* vfs
 
 TraceError foreign_name() {
   return TraceError(
-      "the journal beside the export names another file, as a change of several databases at once does: SQLite would "
-      "delete that file, so it was left alone and nothing was read; repeat the export with nsys export, and do not "
-      "open "
-      "this one with sqlite3");
+      "the journal beside the export names another file, as a change of several databases at once does: SQLite would delete that file, so it was left alone and nothing was read; repeat the export with nsys export, and do not open this one with sqlite3");
 }
 
 }  // namespace
@@ -108,8 +105,7 @@ void throw_sqlite_error(sqlite3* handle, int code, std::string_view table) {
   const int primary = code & 0xff;
   if (primary == SQLITE_BUSY || primary == SQLITE_LOCKED) {
     throw TraceError(
-        "the export is being written by another program: what is read now would be incomplete; wait until the export "
-        "has finished");
+        "the export is being written by another program: what is read now would be incomplete; wait until the export has finished");
   }
   if (primary == SQLITE_CANTOPEN || primary == SQLITE_PERM || primary == SQLITE_AUTH) {
     throw TraceError(fmt::format(
@@ -118,24 +114,21 @@ void throw_sqlite_error(sqlite3* handle, int code, std::string_view table) {
   }
   if (primary == SQLITE_NOTADB) {
     throw TraceError(
-        "the file is not a SQLite database: only SQLite exports can be read; export the report with: nsys export "
-        "--type sqlite --include-blobs=true REPORT.nsys-rep");
+        "the file is not a SQLite database: only SQLite exports can be read; export the report with: nsys export --type sqlite --include-blobs=true REPORT.nsys-rep");
   }
   if (primary == SQLITE_INTERRUPT) {
-    throw TraceError(
-        fmt::format("{} takes longer to read than its size allows: the file is damaged and its pages refer to each "
-                    "other; copy the file again or repeat the export with nsys export",
-                    where));
+    throw TraceError(fmt::format(
+        "{} takes longer to read than its size allows: the file is damaged and its pages refer to each other; copy the file again or repeat the export with nsys export",
+        where));
   }
   if (primary == SQLITE_NOMEM) {
     throw TraceError(
         fmt::format("out of memory while reading {}: the trace was not read; use more tool ranks or nodes", where));
   }
   const char* reason = handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(code);
-  throw TraceError(
-      fmt::format("{} is damaged or cannot be read ({}): its rows cannot be trusted; copy the file again or repeat the "
-                  "export with nsys export",
-                  where, reason));
+  throw TraceError(fmt::format(
+      "{} is damaged or cannot be read ({}): its rows cannot be trusted; copy the file again or repeat the export with nsys export",
+      where, reason));
 }
 
 Database::Database(const std::string& path, OpenMode mode, const ScanOptions& options) : options_(options) {
@@ -186,15 +179,13 @@ void Database::open_pages(const std::string& path) {
     page_file_ = std::make_unique<pages::PageFile>(path);
     pages::check_pages(*page_file_, schema, 1);
   } catch (const pages::PageSurprise& surprise) {
-    throw TraceError(
-        fmt::format("the pages of the file cannot be read ({}): nothing was read; copy the file again or repeat the "
-                    "export with nsys export",
-                    surprise.what()));
+    throw TraceError(fmt::format(
+        "the pages of the file cannot be read ({}): nothing was read; copy the file again or repeat the export with nsys export",
+        surprise.what()));
   } catch (const pages::PageDamage& damage) {
-    throw TraceError(
-        fmt::format("the export's list of tables is damaged ({}): tables may be missing, so nothing was read; copy the "
-                    "file again or repeat the export with nsys export",
-                    damage.what()));
+    throw TraceError(fmt::format(
+        "the export's list of tables is damaged ({}): tables may be missing, so nothing was read; copy the file again or repeat the export with nsys export",
+        damage.what()));
   }
 }
 
@@ -203,10 +194,9 @@ void Database::read_schema() {
   for_each_text(handle_, "SELECT name FROM sqlite_master WHERE rootpage > 0 GROUP BY rootpage HAVING count(*) > 1", "",
                 [&](std::string name) { doubled = std::move(name); });
   if (!doubled.empty()) {
-    throw TraceError(
-        fmt::format("table {} and another are in the same place of the file: it is damaged, so nothing was read; copy "
-                    "it again or repeat the export with nsys export",
-                    doubled));
+    throw TraceError(fmt::format(
+        "table {} and another are in the same place of the file: it is damaged, so nothing was read; copy it again or repeat the export with nsys export",
+        doubled));
   }
   // A virtual table has no pages of its own (rootpage 0) and would call into a module.
   for_each_text(handle_, "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0", "",

@@ -110,9 +110,11 @@ class Discoverer {
     }
     const ExpandedName expanded = expand_placeholders(argument);
     if (expanded.unset_variable) {
-      absent(argument, fmt::format("the environment variable {} is not set here: its traces would be missing; set it, "
-                                   "or name the files without it",
-                                   *expanded.unset_variable));
+      absent(
+          argument,
+          fmt::format(
+              "the environment variable {} is not set here: its traces would be missing; set it, or name the files without it",
+              *expanded.unset_variable));
     } else {
       add_plain(expanded.name);
     }
@@ -136,8 +138,7 @@ class Discoverer {
 
   static std::string unreachable(int error_number) {
     return fmt::format(
-        "cannot be reached ({}): its ranks would be missing; check the name and the permissions of the "
-        "directories above it",
+        "cannot be reached ({}): its ranks would be missing; check the name and the permissions of the directories above it",
         reason(error_number));
   }
 
@@ -154,9 +155,9 @@ class Discoverer {
     } else if (is_pattern(argument)) {
       add_pattern(argument);
     } else if (errno == ENOENT || errno == ENOTDIR) {
-      absent(argument,
-             "no such file or directory: its ranks would be missing; check the name, and whether it lies on "
-             "a disk that the host of a tool rank can see");
+      absent(
+          argument,
+          "no such file or directory: its ranks would be missing; check the name, and whether it lies on a disk that the host of a tool rank can see");
     } else {
       fail(argument, unreachable(errno));
     }
@@ -170,13 +171,13 @@ class Discoverer {
     bool any = false;
     for (const auto& name : expansion.matches) any = add_name(name, Origin::listing) || any;
     if (expansion.matches.empty()) {
-      absent(pattern,
-             "the pattern matches nothing: its traces would be missing; check it, and whether the files lie "
-             "on a disk that the host of a tool rank can see");
+      absent(
+          pattern,
+          "the pattern matches nothing: its traces would be missing; check it, and whether the files lie on a disk that the host of a tool rank can see");
     } else if (!any) {
-      absent(pattern,
-             "the pattern matches only directories without *.sqlite files: nothing to read; extend it to the "
-             "files, or use ** for any number of directories");
+      absent(
+          pattern,
+          "the pattern matches only directories without *.sqlite files: nothing to read; extend it to the files, or use ** for any number of directories");
     }
   }
 
@@ -193,9 +194,11 @@ class Discoverer {
     } else if (S_ISDIR(status.st_mode)) {
       return add_directory(name, origin);
     } else if (!S_ISREG(status.st_mode)) {
-      fail(name, fmt::format("is {}, not a file: a trace is read at random places, which this cannot do; name the "
-                             "exported .sqlite file",
-                             kind_name(status.st_mode)));
+      fail(
+          name,
+          fmt::format(
+              "is {}, not a file: a trace is read at random places, which this cannot do; name the exported .sqlite file",
+              kind_name(status.st_mode)));
     } else if (suffix_of(name, side_file_suffixes)) {
       side_files_.insert(name);
     } else if (const auto suffix = suffix_of(name, report_suffixes)) {
@@ -238,13 +241,13 @@ class Discoverer {
       if (wanted && !name.starts_with('.') && !it->is_directory(unknown)) names.push_back(name);
     }
     if (error) {
-      fail(directory, fmt::format("the directory cannot be listed ({}): traces in it would be missing; check its "
-                                  "permissions",
-                                  error.message()));
+      fail(directory,
+           fmt::format("the directory cannot be listed ({}): traces in it would be missing; check its permissions",
+                       error.message()));
     } else if (names.empty() && origin == Origin::argument) {
-      absent(directory,
-             "the directory holds no *.sqlite file: nothing to read; name the directory of the exports "
-             "(subdirectories are searched only by a quoted pattern such as 'DIRECTORY/**')");
+      absent(
+          directory,
+          "the directory holds no *.sqlite file: nothing to read; name the directory of the exports (subdirectories are searched only by a quoted pattern such as 'DIRECTORY/**')");
     }
     const std::string base = directory.ends_with('/') ? directory : directory + '/';
     for (const auto& name : names) add_name(base + name, Origin::listing);
@@ -307,10 +310,11 @@ class Discoverer {
 
   void note_side_files() {
     if (side_files_.empty()) return;
-    warn(static_cast<std::int64_t>(side_files_.size()),
-         fmt::format("{}{} is a side file of SQLite: it is a part of the database beside it and was left out as an "
-                     "input; name only the .sqlite files",
-                     shell_quoted(*side_files_.begin()), and_more(side_files_.size())));
+    warn(
+        static_cast<std::int64_t>(side_files_.size()),
+        fmt::format(
+            "{}{} is a side file of SQLite: it is a part of the database beside it and was left out as an input; name only the .sqlite files",
+            shell_quoted(*side_files_.begin()), and_more(side_files_.size())));
   }
 
   static std::string and_more(std::size_t count) {

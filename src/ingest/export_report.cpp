@@ -100,8 +100,7 @@ std::string export_report(const std::string& report, const std::string& director
                          log);
   } catch (const std::system_error& error) {
     throw TraceError(
-        fmt::format("is a report, and nsys, which alone can read it, did not start ({}), so its ranks are "
-                    "missing; {}",
+        fmt::format("is a report, and nsys, which alone can read it, did not start ({}), so its ranks are missing; {}",
                     error.code().message(), export_advice(report)));
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !std::filesystem::exists(exported)) {

@@ -87,8 +87,7 @@ std::multimap<std::int32_t, DeviceTrace*> devices_by_gpu(const CounterIds& ids, 
   if (!only_one) {
     warnings.push_back(
         {Severity::info, WarningSource::analysis, static_cast<std::int64_t>(unknown.size()),
-         "the export does not tell which GPU a device is: its GPU metrics are taken to be those of the GPU with the "
-         "device's CUDA ordinal, which is wrong where CUDA_VISIBLE_DEVICES renumbers; export the whole capture"});
+         "the export does not tell which GPU a device is: its GPU metrics are taken to be those of the GPU with the device's CUDA ordinal, which is wrong where CUDA_VISIBLE_DEVICES renumbers; export the whole capture"});
   }
   return known;
 }
@@ -142,9 +141,9 @@ std::map<std::int32_t, std::vector<Row>> read_rows(const Database& database, con
     }
   });
   if (const std::int64_t lost = without_value + filter.rejected(); lost > 0) {
-    warnings.push_back({Severity::data_loss, WarningSource::trace, lost,
-                        "GPU metric samples have no value, a negative one or a time that cannot be true: they are left "
-                        "out, means rest on the others"});
+    warnings.push_back(
+        {Severity::data_loss, WarningSource::trace, lost,
+         "GPU metric samples have no value, a negative one or a time that cannot be true: they are left out, means rest on the others"});
   }
   return rows_of_gpu;
 }

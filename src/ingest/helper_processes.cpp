@@ -20,11 +20,10 @@ constexpr std::int64_t at_least_one_in = 100;
 Warning left_out(std::int64_t count, const TraceRankIdentity& first) {
   return {
       Severity::info, WarningSource::analysis, count,
-      fmt::format("process {} on device {} in {} takes part in no collective and runs less than 1 % of the kernels "
-                  "of the ranks beside it ({}){}: it is taken for a helper of the program, not for a rank, and left "
-                  "out; name it in a rank map if it is one",
-                  first.process_id, first.key.device_id, shell_quoted(first.key.path), first.kernels,
-                  count == 1 ? "" : fmt::format(" (and {} more like this)", count - 1))};
+      fmt::format(
+          "process {} on device {} in {} takes part in no collective and runs less than 1 % of the kernels of the ranks beside it ({}){}: it is taken for a helper of the program, not for a rank, and left out; name it in a rank map if it is one",
+          first.process_id, first.key.device_id, shell_quoted(first.key.path), first.kernels,
+          count == 1 ? "" : fmt::format(" (and {} more like this)", count - 1))};
 }
 
 }  // namespace

@@ -231,14 +231,14 @@ void identify_gpus(const Database& database, const Metadata& metadata, std::vect
     }
   }
   if (assumed > 0) {
-    warnings.push_back({Severity::info, WarningSource::trace, assumed,
-                        "the export does not map CUDA ordinals to GPUs (nsys 2025.1 and later do): the GPU's name and "
-                        "UUID assume that the process saw the same GPUs as the profiler"});
+    warnings.push_back(
+        {Severity::info, WarningSource::trace, assumed,
+         "the export does not map CUDA ordinals to GPUs (nsys 2025.1 and later do): the GPU's name and UUID assume that the process saw the same GPUs as the profiler"});
   }
   if (unknown > 0) {
-    warnings.push_back({Severity::info, WarningSource::trace, unknown,
-                        "the export does not tell which GPU a device is: peaks of the hardware cannot be looked up; "
-                        "export the whole capture, not a part of it"});
+    warnings.push_back(
+        {Severity::info, WarningSource::trace, unknown,
+         "the export does not tell which GPU a device is: peaks of the hardware cannot be looked up; export the whole capture, not a part of it"});
   }
 }
 

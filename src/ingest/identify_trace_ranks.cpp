@@ -168,12 +168,12 @@ std::vector<Warning> side_device_warnings(const Trace& trace) {
     }
   }
   if (count == 0) return {};
-  return {{Severity::info, WarningSource::analysis, count,
-           fmt::format("{} in {} did less than 1 % of the GPU work of its process' main device{}: it is taken for a "
-                       "stray context, not for a rank, and left out; bind each process to its GPU "
-                       "(CUDA_VISIBLE_DEVICES, cudaSetDevice) before its first CUDA call",
-                       first, shell_quoted(trace.session.path),
-                       count == 1 ? "" : fmt::format(" (and {} more like this)", count - 1))}};
+  return {
+      {Severity::info, WarningSource::analysis, count,
+       fmt::format(
+           "{} in {} did less than 1 % of the GPU work of its process' main device{}: it is taken for a stray context, not for a rank, and left out; bind each process to its GPU (CUDA_VISIBLE_DEVICES, cudaSetDevice) before its first CUDA call",
+           first, shell_quoted(trace.session.path),
+           count == 1 ? "" : fmt::format(" (and {} more like this)", count - 1))}};
 }
 
 }  // namespace nsys_explain::ingest

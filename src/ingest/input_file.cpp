@@ -60,10 +60,9 @@ bool is_report_name(const fs::path& path) {
 void require_regular_file(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    throw TraceError(
-        fmt::format("the file cannot be found ({}): it is left out; check the name and the permissions of "
-                    "its directories",
-                    std::strerror(errno)));
+    throw TraceError(fmt::format(
+        "the file cannot be found ({}): it is left out; check the name and the permissions of its directories",
+        std::strerror(errno)));
   }
   if (S_ISDIR(status.st_mode)) {
     throw TraceError("this is a directory, not an export: nothing can be read from it; name the .sqlite files in it");
@@ -89,9 +88,7 @@ DatabaseHeader read_header(const std::string& path) {
   }
   if (header.is_lfs_pointer()) {
     throw TraceError(
-        "this is a pointer of Git LFS, a few lines that stand for the file: the file itself was not fetched, so there "
-        "is "
-        "nothing to read; run `git lfs pull` in its repository");
+        "this is a pointer of Git LFS, a few lines that stand for the file: the file itself was not fetched, so there is nothing to read; run `git lfs pull` in its repository");
   }
   if (!header.is_sqlite() && is_report_name(path)) {
     throw TraceError(fmt::format(
@@ -167,8 +164,7 @@ InputFile::InputFile(const std::string& path) {
     path_to_open_ = copy_with_sidecars(path_to_open_, scratch_->path());
   } catch (const std::system_error& error) {
     throw TraceError(fmt::format(
-        "the database has an unfinished write-ahead log or journal and cannot be copied to the temporary directory "
-        "({}): reading it in place would change it or give wrong rows; {}",
+        "the database has an unfinished write-ahead log or journal and cannot be copied to the temporary directory ({}): reading it in place would change it or give wrong rows; {}",
         error.code().message(), repair_of(path_to_open_)));
   }
 }

@@ -157,10 +157,9 @@ std::vector<std::filesystem::path> log_files(const std::string& directory) {
     if (name.find("-pid") != std::string::npos) files.push_back(entry->path());
   }
   if (problem) {
-    throw std::runtime_error(
-        fmt::format("--inspector {}: {}, so no collective takes its key from NCCL Inspector; name the directory that "
-                    "NCCL_INSPECTOR_DUMP_DIR named",
-                    directory, problem.message()));
+    throw std::runtime_error(fmt::format(
+        "--inspector {}: {}, so no collective takes its key from NCCL Inspector; name the directory that NCCL_INSPECTOR_DUMP_DIR named",
+        directory, problem.message()));
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -201,15 +200,14 @@ InspectorLog parse_inspector_log(std::string_view log) {
     if (kind == LineKind::operation) result.records.push_back(record);
   }
   if (lines[LineKind::damaged] > 0) {
-    result.warnings.push_back(data_loss(lines[LineKind::damaged],
-                                        "lines of NCCL Inspector's logs are cut off or damaged: the collectives of "
-                                        "these lines take no key from it; let the job end by itself"));
+    result.warnings.push_back(data_loss(
+        lines[LineKind::damaged],
+        "lines of NCCL Inspector's logs are cut off or damaged: the collectives of these lines take no key from it; let the job end by itself"));
   }
   if (lines[LineKind::other_version] > 0) {
-    result.warnings.push_back(
-        data_loss(lines[LineKind::other_version],
-                  "lines of NCCL Inspector's logs have another format than v4: the collectives "
-                  "of these lines take no key from it; log with the plugin of NCCL 2.28 to 2.30"));
+    result.warnings.push_back(data_loss(
+        lines[LineKind::other_version],
+        "lines of NCCL Inspector's logs have another format than v4: the collectives of these lines take no key from it; log with the plugin of NCCL 2.28 to 2.30"));
   }
   return result;
 }
@@ -217,9 +215,9 @@ InspectorLog parse_inspector_log(std::string_view log) {
 InspectorLog read_inspector_log(const std::string& directory, const std::string& host, std::int32_t process_id) {
   const auto path = find_log(directory, host, process_id);
   InspectorLog missing;
-  missing.warnings.push_back(data_loss(1,
-                                       "processes have no log of NCCL Inspector (HOST-pidPID.log) or none that can be "
-                                       "read: their collectives take no key from it; add the logs of all processes"));
+  missing.warnings.push_back(data_loss(
+      1,
+      "processes have no log of NCCL Inspector (HOST-pidPID.log) or none that can be read: their collectives take no key from it; add the logs of all processes"));
   if (!path) return missing;
   std::ifstream file(*path, std::ios::binary);
   std::ostringstream content;

@@ -28,8 +28,7 @@ struct Forms {
 Forms make_forms() {
   const std::string password = "passw(?:or)?d|passwd|passphrase|pwd";
   const std::string token =
-      "token|secret|(?:api|access|secret|private|account)[_-]?key(?:[_-]?id)?|credentials?|auth|authorization|jwt|"
-      "cookie|signature";
+      "token|secret|(?:api|access|secret|private|account)[_-]?key(?:[_-]?id)?|credentials?|auth|authorization|jwt|cookie|signature";
   const std::string is = R"(\\*["']?\s*(?:=>?|:)\s*)";
   const std::string quoted = R"(\\*"[^"]*"?|\\*'[^']*'?)";  // up to the end of the quotes, or of the text
   const std::string value = fmt::format("({}|{})", quoted, R"([^\s"',;&:=][^\s"',;&]*)");

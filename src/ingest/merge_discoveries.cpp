@@ -68,10 +68,11 @@ void name_files(std::vector<SharedFile>& files, std::vector<Warning>& warnings) 
   }
   std::erase_if(files_of_path, [](const auto& entry) { return entry.second == 1; });
   if (files_of_path.empty()) return;
-  warnings.push_back({Severity::info, WarningSource::analysis, static_cast<std::int64_t>(files_of_path.size()),
-                      fmt::format("hosts hold different files under one path (first: {}): each is read on its own "
-                                  "host and called HOST:PATH; nothing to do if these are node-local disks",
-                                  shell_quoted(files_of_path.begin()->first))});
+  warnings.push_back(
+      {Severity::info, WarningSource::analysis, static_cast<std::int64_t>(files_of_path.size()),
+       fmt::format(
+           "hosts hold different files under one path (first: {}): each is read on its own host and called HOST:PATH; nothing to do if these are node-local disks",
+           shell_quoted(files_of_path.begin()->first))});
 }
 
 /// Longest processing time first, files with few possible readers before all others.
@@ -143,9 +144,9 @@ std::vector<InputReport> merge_failures(const std::vector<HostDiscovery>& by_too
     }
     warnings.push_back(
         {Severity::data_loss, WarningSource::analysis, 1,
-         fmt::format("host {} cannot read {} ({}), another host can: if they hold different files under this path, "
-                     "the ranks in that of {} are missing; make it readable there, too",
-                     failing_host.at(path), shell_quoted(path), *messages.begin(), failing_host.at(path))});
+         fmt::format(
+             "host {} cannot read {} ({}), another host can: if they hold different files under this path, the ranks in that of {} are missing; make it readable there, too",
+             failing_host.at(path), shell_quoted(path), *messages.begin(), failing_host.at(path))});
   }
   return result;
 }

@@ -116,8 +116,7 @@ void refuse_foreign_database(const Database& database) {
                                });
   if (!looks_like_nsys) {
     throw TraceError(
-        "this SQLite database is not an export of Nsight Systems (it has none of its tables): nothing can be analysed; "
-        "make one with: nsys export --type sqlite --include-blobs=true REPORT.nsys-rep");
+        "this SQLite database is not an export of Nsight Systems (it has none of its tables): nothing can be analysed; make one with: nsys export --type sqlite --include-blobs=true REPORT.nsys-rep");
   }
 }
 
@@ -147,8 +146,7 @@ Metadata read_metadata(const Database& database) {
   }
   if (metadata.schema_major != 0 && metadata.schema_major != 2 && metadata.schema_major != 3) {
     throw TraceError(fmt::format(
-        "the export has schema version {}, and this tool knows 2 and 3 (nsys 2022.1 to 2026.x): its tables may mean "
-        "something else; use a newer version of this tool or another nsys for the export",
+        "the export has schema version {}, and this tool knows 2 and 3 (nsys 2022.1 to 2026.x): its tables may mean something else; use a newer version of this tool or another nsys for the export",
         metadata.schema_major));
   }
   // What the profiled process was started with is closer to it than the profiler's own environment.

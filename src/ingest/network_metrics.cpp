@@ -103,10 +103,11 @@ void read_table(const Database& database, const TimeBase& time_base, NetworkSour
     }
   });
   if (const std::int64_t lost = unnamed + filter.rejected(); lost > 0) {
-    warnings.push_back({Severity::data_loss, WarningSource::trace, lost,
-                        fmt::format("rows of table {} have no metric name, no value or no believable time: they are "
-                                    "left out, means rest on the others",
-                                    table)});
+    warnings.push_back(
+        {Severity::data_loss, WarningSource::trace, lost,
+         fmt::format(
+             "rows of table {} have no metric name, no value or no believable time: they are left out, means rest on the others",
+             table)});
   }
   for (auto& [key, series] : series_of) {
     sort_by_time(series);

@@ -94,8 +94,7 @@ CollectedEvents collected_cuda_events(const Database& database) {
 /// Why there are none, and after a semicolon what to do.
 std::string reason(const Database& database, const Metadata& metadata, const HeldEvents& held) {
   if (held.graph_launches > 0) {
-    return "what ran lies in CUDA graphs recorded as one interval each; capture with nsys profile -t cuda,nvtx "
-           "--cuda-graph-trace=node";
+    return "what ran lies in CUDA graphs recorded as one interval each; capture with nsys profile -t cuda,nvtx --cuda-graph-trace=node";
   }
   if (metadata.partial_export)
     return "only some tables or a span of time were exported; export without --tables and --times";
@@ -103,28 +102,22 @@ std::string reason(const Database& database, const Metadata& metadata, const Hel
     return "the GPU only copied while the capture was open; open it when kernels run, later or for longer";
   if (held.launches > 0) {
     return fmt::format(
-        "{} of the CUDA calls launch work, and nothing of it was recorded, as where another profiler holds the GPU or "
-        "the program is killed before nsys has written what it collected; stop the capture before the program ends",
+        "{} of the CUDA calls launch work, and nothing of it was recorded, as where another profiler holds the GPU or the program is killed before nsys has written what it collected; stop the capture before the program ends",
         held.launches);
   }
   const CollectedEvents collected = collected_cuda_events(database);
   if (collected.may_be_lost) {
-    return "nsys warns that it may not have collected all CUDA events, so work of the GPU may be lost; stop the "
-           "capture "
-           "before the program ends, and see what nsys reports besides";
+    return "nsys warns that it may not have collected all CUDA events, so work of the GPU may be lost; stop the capture before the program ends, and see what nsys reports besides";
   }
   if (held.cuda_calls > 0) {
-    return "none of the CUDA calls launches work, so the program gave the GPU nothing to do while the capture was "
-           "open; "
-           "open it when work runs, later or for longer (nsys profile --delay, or --capture-range)";
+    return "none of the CUDA calls launches work, so the program gave the GPU nothing to do while the capture was open; open it when work runs, later or for longer (nsys profile --delay, or --capture-range)";
   }
   if (collected.count > 0) {
     return fmt::format("nsys collected {} CUDA events, of which the export holds none; export the report again",
                        collected.count);
   }
   if (metadata.cuda_traced == true) {
-    return "CUDA was traced, but no CUDA call was made while the capture was open; open it when work runs, and start "
-           "nsys on the process that uses the GPU";
+    return "CUDA was traced, but no CUDA call was made while the capture was open; open it when work runs, and start nsys on the process that uses the GPU";
   }
   if (metadata.cuda_traced == false) return "CUDA was not traced; capture with nsys profile -t cuda,nvtx";
   return "there is nothing to analyse on the GPU; capture with nsys profile -t cuda,nvtx";

@@ -312,9 +312,9 @@ void NvtxReader::settle_domains() {
     }
   }
   if (recognised > 0) {
-    reading_.warnings.push_back({Severity::info, WarningSource::trace, recognised,
-                                 "the export does not name the NVTX domain of NCCL: it was recognised by its labels; "
-                                 "an export of the whole capture names it"});
+    reading_.warnings.push_back(
+        {Severity::info, WarningSource::trace, recognised,
+         "the export does not name the NVTX domain of NCCL: it was recognised by its labels; an export of the whole capture names it"});
   }
 }
 
@@ -392,15 +392,15 @@ void NvtxReader::report_calls() const {
   const auto warn = [&](Severity severity, std::int64_t count, std::string message) {
     if (count > 0) reading_.warnings.push_back({severity, WarningSource::trace, count, std::move(message)});
   };
-  warn(Severity::data_loss, counts_.undecodable,
-       "NCCL calls carry payload bytes in a layout that is not known (NCCL 2.16 to 2.30 are): communicator and message "
-       "size of these calls are missing; export with --include-json=true");
-  warn(Severity::info, counts_.without_payload,
-       "NCCL calls have no payload in this export, so communicators and message sizes are inferred or missing; export "
-       "with --include-blobs=true (NCCL 2.16 or later; communicators 2.25 or later)");
-  warn(Severity::info, open_ranges_,
-       "NVTX ranges were still open when the capture stopped: they have no end and no duration; end the capture after "
-       "the ranges");
+  warn(
+      Severity::data_loss, counts_.undecodable,
+      "NCCL calls carry payload bytes in a layout that is not known (NCCL 2.16 to 2.30 are): communicator and message size of these calls are missing; export with --include-json=true");
+  warn(
+      Severity::info, counts_.without_payload,
+      "NCCL calls have no payload in this export, so communicators and message sizes are inferred or missing; export with --include-blobs=true (NCCL 2.16 or later; communicators 2.25 or later)");
+  warn(
+      Severity::info, open_ranges_,
+      "NVTX ranges were still open when the capture stopped: they have no end and no duration; end the capture after the ranges");
 }
 
 }  // namespace

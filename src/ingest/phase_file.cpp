@@ -31,11 +31,9 @@ std::string phase_map_lines(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') return std::string(text);
   const auto refuse = [](std::string_view problem) {
-    throw std::runtime_error(
-        fmt::format("the phase map {}, so no range would be found by it; write {{\"PHASE\": [\"WORDS\", "
-                    "\"re:PATTERN\"]}}, or lines "
-                    "'PHASE PATTERN'",
-                    problem));
+    throw std::runtime_error(fmt::format(
+        "the phase map {}, so no range would be found by it; write {{\"PHASE\": [\"WORDS\", \"re:PATTERN\"]}}, or lines 'PHASE PATTERN'",
+        problem));
   };
   const auto map = nlohmann::ordered_json::parse(text, nullptr, false);  // the first phase that matches counts
   if (map.is_discarded()) refuse("is no JSON");

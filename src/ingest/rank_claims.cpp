@@ -106,9 +106,9 @@ void claim_ranks(const Database& database, const Metadata& metadata, const Threa
   const auto profiled = profiled_processes(processes);
   if (profiled.size() == 1) claim_from_environment(metadata, *profiled.front());
   if (contradictions > 0) {
-    warnings.push_back({Severity::info, WarningSource::trace, contradictions,
-                        "processes have several MPI ranks by this export: MPI's ranks are not used for them; name the "
-                        "ranks with a rank map if the numbers come out wrong"});
+    warnings.push_back(
+        {Severity::info, WarningSource::trace, contradictions,
+         "processes have several MPI ranks by this export: MPI's ranks are not used for them; name the ranks with a rank map if the numbers come out wrong"});
   }
 }
 

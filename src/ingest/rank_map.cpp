@@ -13,10 +13,9 @@ namespace nsys_explain::ingest {
 namespace {
 
 [[noreturn]] void refuse(std::size_t line, std::string_view problem) {
-  throw std::invalid_argument(
-      fmt::format("line {} of the rank map {}: ranks cannot be told from it; write PATTERN RANK or PATTERN PID DEVICE "
-                  "RANK",
-                  line, problem));
+  throw std::invalid_argument(fmt::format(
+      "line {} of the rank map {}: ranks cannot be told from it; write PATTERN RANK or PATTERN PID DEVICE RANK", line,
+      problem));
 }
 
 /// Fields between blanks; the first may stand in double quotes.
@@ -99,10 +98,9 @@ void check_rank_regex(const std::string& regex) {
         fmt::format("the rank regex {} is not valid ({}): ranks cannot be told from it; correct it",
                     shell_quoted(regex), error.what()));
   }
-  throw std::invalid_argument(
-      fmt::format("the rank regex {} has no capture group: it does not say which digits are the rank; put them in "
-                  "parentheses, as in 'rank_([0-9]+)'",
-                  shell_quoted(regex)));
+  throw std::invalid_argument(fmt::format(
+      "the rank regex {} has no capture group: it does not say which digits are the rank; put them in parentheses, as in 'rank_([0-9]+)'",
+      shell_quoted(regex)));
 }
 
 std::vector<Warning> unused_entry_warnings(const RankOverrides& overrides,
@@ -119,11 +117,11 @@ std::vector<Warning> unused_entry_warnings(const RankOverrides& overrides,
     ++unused;
   }
   if (first == nullptr) return {};
-  return {{Severity::data_loss, WarningSource::analysis, unused,
-           fmt::format("{} of the rank map (first: {} for rank {}) match no trace rank: the ranks they were meant for "
-                       "keep other numbers; compare them with trace_ranks in report.json",
-                       unused == 1 ? "1 entry" : fmt::format("{} entries", unused), shell_quoted(first->pattern),
-                       first->rank)}};
+  return {
+      {Severity::data_loss, WarningSource::analysis, unused,
+       fmt::format(
+           "{} of the rank map (first: {} for rank {}) match no trace rank: the ranks they were meant for keep other numbers; compare them with trace_ranks in report.json",
+           unused == 1 ? "1 entry" : fmt::format("{} entries", unused), shell_quoted(first->pattern), first->rank)}};
 }
 
 }  // namespace nsys_explain::ingest

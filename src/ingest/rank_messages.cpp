@@ -100,9 +100,8 @@ Warning contested_warning(const Identities& identities, const Choices& claims,
   if (same_process) advice = "these look like two captures of one process: give one of them at a time";
   return analysis_warning(
       Severity::data_loss, contested.size(),
-      fmt::format("rank {} is given to {} ({}){}: they cannot all be right, and numbers decide "
-                  "who is blamed; {}",
-                  rank, trace_ranks(claimants.size()), names,
+      fmt::format("rank {} is given to {} ({}){}: they cannot all be right, and numbers decide who is blamed; {}", rank,
+                  trace_ranks(claimants.size()), names,
                   contested.size() == 1 ? "" : fmt::format(", and so are {} more numbers", contested.size() - 1),
                   advice));
 }
@@ -112,9 +111,9 @@ Warning contested_warning(const Identities& identities, const Choices& claims,
 Warning subgroup_warning(std::int64_t below, RankSource reference) {
   return analysis_warning(
       Severity::info, static_cast<std::size_t>(below),
-      fmt::format("NCCL's payloads number {} lower than {}: the largest communicator in the traces is not the whole "
-                  "job, so its ranks are not used as trace ranks; nothing to do",
-                  trace_ranks(static_cast<std::size_t>(below)), kind_name(reference)));
+      fmt::format(
+          "NCCL's payloads number {} lower than {}: the largest communicator in the traces is not the whole job, so its ranks are not used as trace ranks; nothing to do",
+          trace_ranks(static_cast<std::size_t>(below)), kind_name(reference)));
 }
 
 std::vector<Warning> conflict_warnings(const Identities& identities, const Choices& best_claims) {
@@ -133,16 +132,16 @@ std::vector<Warning> conflict_warnings(const Identities& identities, const Choic
   if (sizes.size() > 1) {
     warnings.push_back(analysis_warning(
         Severity::data_loss, sizes.size(),
-        fmt::format("NCCL's payloads tell ranks in communicators of different sizes ({}, {}): such ranks do not "
-                    "number one job; {}",
-                    *sizes.begin(), *std::next(sizes.begin()), what_to_do)));
+        fmt::format(
+            "NCCL's payloads tell ranks in communicators of different sizes ({}, {}): such ranks do not number one job; {}",
+            *sizes.begin(), *std::next(sizes.begin()), what_to_do)));
   }
   if (silent > 0 && silent < identities.size()) {
     warnings.push_back(analysis_warning(
         Severity::data_loss, silent,
-        fmt::format("nothing tells the rank of {} of {} trace ranks (first: {}): their numbers may not be those of "
-                    "the job; {}",
-                    silent, identities.size(), name_of(identities[first_silent]), what_to_do)));
+        fmt::format(
+            "nothing tells the rank of {} of {} trace ranks (first: {}): their numbers may not be those of the job; {}",
+            silent, identities.size(), name_of(identities[first_silent]), what_to_do)));
   }
   return warnings;
 }
@@ -152,10 +151,11 @@ Warning fallback_warning(const Choices& choices) {
   for (const auto& choice : choices) {
     if (name.empty() || choice->source != RankSource::user) name = source_name(*choice);
   }
-  return analysis_warning(Severity::info, choices.size(),
-                          fmt::format("{} number all trace ranks without conflict, so trace ranks are numbered by "
-                                      "that; if the numbers are wrong, {}",
-                                      name, what_to_do));
+  return analysis_warning(
+      Severity::info, choices.size(),
+      fmt::format(
+          "{} number all trace ranks without conflict, so trace ranks are numbered by that; if the numbers are wrong, {}",
+          name, what_to_do));
 }
 
 Warning rest_warning(const Identities& identities, const Choices& choices) {
@@ -176,17 +176,16 @@ Warning file_order_warning(const Identities& identities, const Choices& choices)
   std::size_t count = 0;
   for (const auto& choice : choices) count += choice->source == RankSource::file_order ? 1 : 0;
   if (identities.size() == 1) {
-    return analysis_warning(Severity::info, 1,
-                            fmt::format("nothing tells the rank of the only trace rank: it is called 0; {} if the "
-                                        "number matters",
-                                        what_to_do));
+    return analysis_warning(
+        Severity::info, 1,
+        fmt::format("nothing tells the rank of the only trace rank: it is called 0; {} if the number matters",
+                    what_to_do));
   }
   return analysis_warning(
       Severity::data_loss, count,
-      fmt::format("NOTHING RELIABLE TELLS THE RANKS: {} are numbered in file order, so every trace rank in this report "
-                  "may be another rank of the job; {}, or put rank_%q{{SLURM_PROCID}} into the output name when "
-                  "profiling",
-                  trace_ranks(count), what_to_do));
+      fmt::format(
+          "NOTHING RELIABLE TELLS THE RANKS: {} are numbered in file order, so every trace rank in this report may be another rank of the job; {}, or put rank_%q{{SLURM_PROCID}} into the output name when profiling",
+          trace_ranks(count), what_to_do));
 }
 
 std::vector<Warning> disagreement_warnings(const Identities& identities, const Choices& choices) {
@@ -212,10 +211,10 @@ std::vector<Warning> disagreement_warnings(const Identities& identities, const C
   for (const auto& [sources, found] : disagreements) {
     warnings.push_back(analysis_warning(
         found.severity, found.count,
-        fmt::format("{} and {} disagree on the rank of {} (first: {}: {} against {}): one of them is wrong, and {} "
-                    "is followed; if that is the wrong one, {}",
-                    sources.first, sources.second, trace_ranks(found.count), name_of(identities[found.first]),
-                    choices[found.first]->rank, found.rank, sources.first, what_to_do)));
+        fmt::format(
+            "{} and {} disagree on the rank of {} (first: {}: {} against {}): one of them is wrong, and {} is followed; if that is the wrong one, {}",
+            sources.first, sources.second, trace_ranks(found.count), name_of(identities[found.first]),
+            choices[found.first]->rank, found.rank, sources.first, what_to_do)));
   }
   return warnings;
 }
@@ -228,10 +227,11 @@ std::vector<Warning> mixture_warnings(const Choices& choices) {
   for (const auto& [source, count] : counts) {
     parts += fmt::format("{}{} from {}", parts.empty() ? "" : ", ", count, kind_name(source));
   }
-  return {analysis_warning(Severity::info, counts.size(),
-                           fmt::format("the numbers of the trace ranks come from several sources ({}): a mixture is "
-                                       "weaker than one source; check rank_source in report.json",
-                                       parts))};
+  return {analysis_warning(
+      Severity::info, counts.size(),
+      fmt::format(
+          "the numbers of the trace ranks come from several sources ({}): a mixture is weaker than one source; check rank_source in report.json",
+          parts))};
 }
 
 std::vector<Warning> coverage_warnings(const Choices& choices, std::optional<std::int32_t> world_size) {

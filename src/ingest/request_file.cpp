@@ -35,8 +35,7 @@ bool has_failed(const nlohmann::json& result, std::size_t i) {
 void add_rows(const nlohmann::json& result, std::string& rows) {
   if (!result.is_object() || !result.contains("ttfts") || !result["ttfts"].is_array()) {
     throw std::runtime_error(
-        "it is no result with requests (a list 'ttfts'), so nothing can be said about them; write it with vllm bench "
-        "serve --save-result --save-detailed, or sglang.bench_serving --output-details, or give a CSV");
+        "it is no result with requests (a list 'ttfts'), so nothing can be said about them; write it with vllm bench serve --save-result --save-detailed, or sglang.bench_serving --output-details, or give a CSV");
   }
   const std::string duration =
       result.contains("duration") && result["duration"].is_number() ? result["duration"].dump() : std::string();
@@ -58,8 +57,7 @@ std::string request_rows(std::string_view text) {
     return rows;
   }
   throw std::runtime_error(
-      "it begins as JSON and is none, or holds several results, so nothing can be said about requests; give one result "
-      "of a benchmark, or a CSV");
+      "it begins as JSON and is none, or holds several results, so nothing can be said about requests; give one result of a benchmark, or a CSV");
 }
 
 }  // namespace nsys_explain::ingest

@@ -128,8 +128,7 @@ std::string why_left_out(const Covered& other, const Covered& kept) {
   const std::string path = shell_quoted(kept.session->path);
   if (!is_one_session(other, kept)) {
     return fmt::format(
-        "is a capture at another time of a process that {} shows: it would count as a rank of its own that meets no "
-        "other, so only that one is analysed; analyse each capture by itself",
+        "is a capture at another time of a process that {} shows: it would count as a rank of its own that meets no other, so only that one is analysed; analyse each capture by itself",
         path);
   }
   const bool copy =
@@ -190,11 +189,11 @@ std::vector<Warning> far_apart_warnings(std::vector<Covered> sessions) {
     for (const auto& covered : *group) outside.push_back(covered.session->path);
   }
   const std::string first = *std::min_element(outside.begin(), outside.end());
-  return {{Severity::data_loss, WarningSource::analysis, static_cast<std::int64_t>(outside.size()),
-           fmt::format("{} of {} traces (first: {}) were recorded more than an hour apart from the largest group: they "
-                       "are probably of another job, and collectives between them mean nothing; analyse one job at a "
-                       "time",
-                       outside.size(), sessions.size(), shell_quoted(first))}};
+  return {
+      {Severity::data_loss, WarningSource::analysis, static_cast<std::int64_t>(outside.size()),
+       fmt::format(
+           "{} of {} traces (first: {}) were recorded more than an hour apart from the largest group: they are probably of another job, and collectives between them mean nothing; analyse one job at a time",
+           outside.size(), sessions.size(), shell_quoted(first))}};
 }
 
 /// The size most traces agree on (then the larger).
@@ -223,10 +222,9 @@ std::vector<Warning> world_size_warnings(const std::vector<Covered>& sessions, s
   if (others == 0) return {};
   return {
       {Severity::data_loss, WarningSource::analysis, others,
-       fmt::format("the largest NCCL communicator has {} ranks in most traces, but not in {} (first: {}, {} ranks): "
-                   "they may be of another job, or recorded only after the job's communicator was made; check "
-                   "that the traces belong together",
-                   common, others, shell_quoted(first->session->path), first->extent.largest_communicator)}};
+       fmt::format(
+           "the largest NCCL communicator has {} ranks in most traces, but not in {} (first: {}, {} ranks): they may be of another job, or recorded only after the job's communicator was made; check that the traces belong together",
+           common, others, shell_quoted(first->session->path), first->extent.largest_communicator)}};
 }
 
 }  // namespace

@@ -17,10 +17,11 @@ std::int64_t SizeFilter::accept(std::int64_t bytes) {
 
 void SizeFilter::report(std::vector<Warning>& warnings) const {
   if (implausible_ == 0) return;
-  warnings.push_back({Severity::data_loss, WarningSource::trace, implausible_,
-                      fmt::format("rows of table {} have a size that cannot be true (negative, or terabytes at once): "
-                                  "they count with 0 bytes, sums are short by them; export the report again",
-                                  table_)});
+  warnings.push_back(
+      {Severity::data_loss, WarningSource::trace, implausible_,
+       fmt::format(
+           "rows of table {} have a size that cannot be true (negative, or terabytes at once): they count with 0 bytes, sums are short by them; export the report again",
+           table_)});
 }
 
 }  // namespace nsys_explain::ingest

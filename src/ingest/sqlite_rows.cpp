@@ -65,8 +65,7 @@ class BatchFiller {
     const auto bytes = static_cast<std::uint64_t>(sqlite3_value_bytes(value));
     if (bytes > bytes_left_) {
       throw TraceError(
-          "a table gives longer texts than the file has room for: it is damaged, so the trace was not read; copy the "
-          "file again or repeat the export with nsys export");
+          "a table gives longer texts than the file has room for: it is damaged, so the trace was not read; copy the file again or repeat the export with nsys export");
     }
     bytes_left_ -= bytes;
   }

@@ -101,10 +101,9 @@ class TablePass {
     try {
       if (database_.options().reader == Reader::sqlite || !read_pages(facts)) read_rest(facts);
     } catch (const pages::PageDamage& damage) {
-      throw TraceError(
-          fmt::format("table {} is damaged ({}; {} rows were read before): the others cannot be trusted, so the trace "
-                      "was not read; copy the file again or repeat the export with nsys export",
-                      table_, damage.what(), seen_.rows));
+      throw TraceError(fmt::format(
+          "table {} is damaged ({}; {} rows were read before): the others cannot be trusted, so the trace was not read; copy the file again or repeat the export with nsys export",
+          table_, damage.what(), seen_.rows));
     }
     if (!facts.rowid_name.empty() && !facts.rowid_column && !is_partial_) warn_about_gap();
   }
@@ -135,8 +134,7 @@ class TablePass {
       database_.log().warnings.push_back(
           {Severity::info, WarningSource::trace, 1,
            fmt::format(
-               "table {} was read through SQLite, not page by page, because of this: {}; nothing is missing, it "
-               "takes longer; export the report again for speed",
+               "table {} was read through SQLite, not page by page, because of this: {}; nothing is missing, it takes longer; export the report again for speed",
                table_, surprise.what())});
       return false;
     }
@@ -181,9 +179,9 @@ class TablePass {
     constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
     database_.log().warnings.push_back(
         {Severity::data_loss, WarningSource::trace, static_cast<std::int64_t>(std::min(missing, most)),
-         fmt::format("rows are missing in table {} ({} were read; row numbers have gaps): deleted by a tool, or lost "
-                     "with a damaged page; sums are short by them; export the report again",
-                     table_, seen_.rows)});
+         fmt::format(
+             "rows are missing in table {} ({} were read; row numbers have gaps): deleted by a tool, or lost with a damaged page; sums are short by them; export the report again",
+             table_, seen_.rows)});
   }
 
   const Database& database_;
@@ -216,8 +214,7 @@ const ScanColumn& TableScan::add(std::string_view name, ColumnType type, Presenc
   column->exists = database_.has_column(table_, name);
   if (table_exists_ && !column->exists && presence == Presence::required) {
     throw TraceError(fmt::format(
-        "table {} has no column {}: its rows cannot be used without it; export the report again with nsys export, "
-        "without changing the database",
+        "table {} has no column {}: its rows cannot be used without it; export the report again with nsys export, without changing the database",
         table_, name));
   }
   columns_.push_back(std::move(column));

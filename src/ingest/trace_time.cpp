@@ -60,18 +60,18 @@ TimeBase read_time_base(const Database& database, const Metadata& metadata, Sess
                         std::vector<Warning>& warnings) {
   const SessionStart start = read_session_start(database);
   if (start.is_contradicted) {
-    warn(warnings, Severity::info,
-         "the export tells several session starts: the earliest is used, so times may be off by a constant; export one "
-         "report at a time");
+    warn(
+        warnings, Severity::info,
+        "the export tells several session starts: the earliest is used, so times may be off by a constant; export one report at a time");
   }
   const bool believable = start.utc_ns >= first_utc_ns && start.utc_ns <= last_utc_ns;
   if (believable) {
     session.utc_start_ns = start.utc_ns;
     session.system_clock_ns = start.system_clock_ns;
   } else {
-    warn(warnings, Severity::data_loss,
-         "the export does not tell when the session started: it can be compared with other traces only through "
-         "matched collectives; export with a current nsys");
+    warn(
+        warnings, Severity::data_loss,
+        "the export does not tell when the session started: it can be compared with other traces only through matched collectives; export with a current nsys");
   }
   TimeBase base{metadata.time_shift_ns, -decade_ns, decade_ns, decade_ns};
   if (metadata.times_are_utc && believable) {
@@ -85,10 +85,11 @@ TimeBase read_time_base(const Database& database, const Metadata& metadata, Sess
   const Nanoseconds duration = read_capture_duration(database);
   if (duration > 0 && duration < year_ns) base.longest_ns = std::max(10 * duration, 60 * second_ns);
   if (metadata.time_shift_ns != 0) {
-    warn(warnings, Severity::info,
-         fmt::format("the export was written with a time shift of {} ns: it is taken off again, so that times count "
-                     "from the session start",
-                     metadata.time_shift_ns));
+    warn(
+        warnings, Severity::info,
+        fmt::format(
+            "the export was written with a time shift of {} ns: it is taken off again, so that times count from the session start",
+            metadata.time_shift_ns));
   }
   return base;
 }
@@ -124,17 +125,16 @@ std::optional<Interval> TimeFilter::accept_open(std::int64_t start_ns, std::int6
 void TimeFilter::report(std::vector<Warning>& warnings) const {
   if (implausible_ > accepted_) {
     throw TraceError(fmt::format(
-        "{} of {} rows of table {} have times that cannot be true (years before or after the session, or longer than "
-        "it): nothing derived from them would be; export the report again, without --ts-shift",
+        "{} of {} rows of table {} have times that cannot be true (years before or after the session, or longer than it): nothing derived from them would be; export the report again, without --ts-shift",
         implausible_, implausible_ + reversed_ + accepted_, table_));
   }
   const auto left_out = [&](std::int64_t count, const char* what) {
     if (count == 0) return;
     warnings.push_back(
         {Severity::data_loss, WarningSource::trace, count,
-         fmt::format("rows of table {} {}: they are left out, sums are short by them; if there are many, "
-                     "export the report again",
-                     table_, what)});
+         fmt::format(
+             "rows of table {} {}: they are left out, sums are short by them; if there are many, export the report again",
+             table_, what)});
   };
   left_out(reversed_, "end before they start");
   left_out(implausible_, "have no time or one that cannot be true");

@@ -116,19 +116,19 @@ void warn_about_gaps(const Metadata& metadata, const StringTable& strings, Trace
     warn(Severity::info, 1,
          "the export holds no CUDA API calls: launches cannot be told from waiting; capture with nsys profile -t cuda");
   } else if (has_kernels) {
-    warn(Severity::info, count_kernels_without_call(trace.processes),
-         "kernels have no launching API call in the export (launched before the captured window, or on the device): "
-         "they count as GPU work, but why they started when they did is not known");
+    warn(
+        Severity::info, count_kernels_without_call(trace.processes),
+        "kernels have no launching API call in the export (launched before the captured window, or on the device): they count as GPU work, but why they started when they did is not known");
   }
   if (metadata.nccl_domain_filtered) {
-    warn(Severity::info, 1,
-         "the capture excluded NCCL's NVTX domain: collectives are known by kernel names only; capture without an NVTX "
-         "domain filter");
+    warn(
+        Severity::info, 1,
+        "the capture excluded NCCL's NVTX domain: collectives are known by kernel names only; capture without an NVTX domain filter");
   }
   if (metadata.partial_export) {
-    warn(Severity::info, 1,
-         "only some tables or a span of time were exported: what lies outside is missing here; export without "
-         "--tables and --times");
+    warn(
+        Severity::info, 1,
+        "only some tables or a span of time were exported: what lies outside is missing here; export without --tables and --times");
   }
   if (metadata.schema_major == 0) {
     warn(Severity::info, 1,
@@ -136,9 +136,9 @@ void warn_about_gaps(const Metadata& metadata, const StringTable& strings, Trace
   }
   warn(
       Severity::info, strings.shortened_texts(),
-      fmt::format("names are longer than {} bytes: of each, its beginning and a hash stand in the results, which would "
-                  "hold it in every row else; nothing to do unless the ends of names matter",
-                  StringTable::longest_kept));
+      fmt::format(
+          "names are longer than {} bytes: of each, its beginning and a hash stand in the results, which would hold it in every row else; nothing to do unless the ends of names matter",
+          StringTable::longest_kept));
   warn(Severity::info, strings.repaired_texts(),
        "names were not valid UTF-8: the wrong bytes are shown as U+FFFD; names may differ from those in the program");
   warn(Severity::data_loss, strings.unknown_ids(),

@@ -85,8 +85,7 @@ void warn_about_unread_tables(const Database& database, std::vector<Warning>& wa
   warnings.push_back(
       {Severity::info, WarningSource::trace, 1,
        fmt::format(
-           "the export holds tables that are not read ({}{}): what they tell is in no result here; look at them "
-           "by SQL, or in the GUI of Nsight Systems",
+           "the export holds tables that are not read ({}{}): what they tell is in no result here; look at them by SQL, or in the GUI of Nsight Systems",
            fmt::join(unread, ", "), hidden > 0 ? fmt::format(", and {} more", hidden) : "")});
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <array>
+#include <cstdio>
 #include <string>
-
-#include <fmt/format.h>
 
 namespace nsys_explain {
 
@@ -10,7 +10,9 @@ namespace nsys_explain {
 inline std::string p_value_text(double p_value) {
   constexpr double smallest = 1e-12;  // below it no assumption of a test holds as exactly
   if (p_value < smallest) return "< 1e-12";
-  return p_value < 0.001 ? fmt::format("{:.0e}", p_value) : fmt::format("{:.3f}", p_value);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), p_value < 0.001 ? "%.0e" : "%.3f", p_value);
+  return text.data();
 }
 
 /// "p < 1e-12", "p = 0.031".

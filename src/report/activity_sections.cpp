@@ -43,9 +43,9 @@ std::string short_table(std::vector<MarkdownTable::Column> columns, const std::v
 std::string kernels_section(const JobReport& report) {
   const ActivitySummary& a = report.activity;
   if (a.kernels.empty()) return {};
-  return heading("Top kernels",
-                 "Sums of durations over all ranks; share is of the sum of all kernels. Tail is what the slowest "
-                 "executions cost: (p99 - median) x count.") +
+  return heading(
+             "Top kernels",
+             "Sums of durations over all ranks; share is of the sum of all kernels. Tail is what the slowest executions cost: (p99 - median) x count.") +
          short_table(
              {{"kernel", Align::left}, {"total"}, {"share"}, {"count"}, {"longest"}, {"tail"}}, a.kernels,
              [](const KernelSummary& k) -> std::vector<std::string> {
@@ -61,12 +61,9 @@ std::string kernels_section(const JobReport& report) {
 
 std::string barriers_section(const JobReport& report) {
   const ActivitySummary& a = report.activity;
-  const std::string out =
-      heading("Top CPU-GPU barriers",
-              "Where the host stopped: calls that wait for the GPU, blocking copies, waits in the operating system on "
-              "threads that launch, and pauses of 100 us or more without a launching call, which hold the others. Sums "
-              "over all "
-              "processes.");
+  const std::string out = heading(
+      "Top CPU-GPU barriers",
+      "Where the host stopped: calls that wait for the GPU, blocking copies, waits in the operating system on threads that launch, and pauses of 100 us or more without a launching call, which hold the others. Sums over all processes.");
   if (a.barriers.empty()) {
     return out + nothing("None: no such call was recorded, or no CUDA calls at all (capture with -t cuda).");
   }
@@ -85,9 +82,7 @@ std::string idle_section(const JobReport& report) {
   if (!any) return {};
   return heading(
              "Idle GPU time by cause",
-             "launch_starved: the host launched the next activity only after the GPU had run dry. "
-             "dependency_stalled: launched in time, waiting for another stream. other: neither, or the launch is not "
-             "in the trace.") +
+             "launch_starved: the host launched the next activity only after the GPU had run dry. dependency_stalled: launched in time, waiting for another stream. other: neither, or the launch is not in the trace.") +
          short_table(
              {{"cause", Align::left}, {"total"}, {"gaps"}, {"longest"}}, a.idle_causes,
              [](const NamedTotal& c) -> std::vector<std::string> {
@@ -103,9 +98,9 @@ std::string speeds_section(const JobReport& report) {
   std::vector<GpuSpeed> slowest = a.gpu_speeds;
   std::stable_sort(slowest.begin(), slowest.end(),
                    [](const GpuSpeed& x, const GpuSpeed& y) { return x.ratio > y.ratio; });
-  return heading("Same kernels on different GPUs",
-                 "Compute kernels of equal name, grid and block: the ratio to the peers' medians, slowest first. Slow: "
-                 "significant, at least 2%, and unlike the other ranks.") +
+  return heading(
+             "Same kernels on different GPUs",
+             "Compute kernels of equal name, grid and block: the ratio to the peers' medians, slowest first. Slow: significant, at least 2%, and unlike the other ranks.") +
          short_table(
              {{"rank"}, {"ratio"}, {"p-value"}, {"kernels"}, {"verdict", Align::left}}, slowest,
              [](const GpuSpeed& s) -> std::vector<std::string> {

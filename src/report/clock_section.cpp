@@ -112,9 +112,9 @@ std::vector<std::string> clock_sentences(const JobReport& report) {
   sentences.push_back(
       clock.violations == 0
           ? "In no collective did a member leave before the last one entered."
-          : fmt::format("In {} a member left before the last one entered, which a correct clock and match never show; "
-                        "no lateness is stated for them.",
-                        counted(clock.violations, "collective")));
+          : fmt::format(
+                "In {} a member left before the last one entered, which a correct clock and match never show; no lateness is stated for them.",
+                counted(clock.violations, "collective")));
   return sentences;
 }
 
@@ -125,9 +125,7 @@ std::string clock_and_matching_section(const JobReport& report) {
   if (clock.sessions.size() < 2 && clock.violations == 0 && report.instances == 0) return {};
   std::string out = heading(
       "Clock and matching quality",
-      "One clock correction per session (report file): by matched ends of collectives, by a clock that sessions of one "
-      "host share, or by UTC alone. Uncertainty is one standard uncertainty; only sessions of one group can be "
-      "compared. Half of the collectives at a time is held out of the fit to see how well it foretells their ends.");
+      "One clock correction per session (report file): by matched ends of collectives, by a clock that sessions of one host share, or by UTC alone. Uncertainty is one standard uncertainty; only sessions of one group can be compared. Half of the collectives at a time is held out of the fit to see how well it foretells their ends.");
   if (clock.sessions.size() > 1) {
     out += sessions_table(clock) + '\n';
     for (const std::string& sentence : clock_sentences(report)) out += wrap(sentence, "- ", "  ");

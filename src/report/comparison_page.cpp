@@ -35,20 +35,7 @@ std::string html_text(std::string_view text) {
 }
 
 constexpr std::string_view page_style =
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1100px;padding:0 1rem;color:#1b1f24;"
-    "background:#fff}table{border-collapse:collapse;width:100%}th,td{padding:.2rem .6rem;text-align:right;"
-    "border-bottom:1px solid "
-    "#d9dde3}th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere;min-width:14rem}td:not(:first-child){"
-    "white-space:nowrap}"
-    ".wide{overflow-x:auto}"
-    ".bar{display:flex;height:1.4rem;background:#eef0f3}.bar i{display:block;height:100%}.run{margin:.6rem 0 "
-    "0}.bar+table{margin-top:1rem}"
-    ".legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;padding:0}"
-    ".legend i{display:inline-block;width:.8rem;height:.8rem;margin-right:.35rem}"
-    ".worse{color:#b42318}.better{color:#1a7f45}.note{color:#57606a}"
-    "@media(prefers-color-scheme:dark){body{color:#e6e9ed;background:#14171b}th,td{border-color:#363c45}.bar{"
-    "background:#262b32}"
-    ".worse{color:#ff8a7a}.better{color:#6fd08c}.note{color:#a3acb8}}";
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1100px;padding:0 1rem;color:#1b1f24;background:#fff}table{border-collapse:collapse;width:100%}th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #d9dde3}th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere;min-width:14rem}td:not(:first-child){white-space:nowrap}.wide{overflow-x:auto}.bar{display:flex;height:1.4rem;background:#eef0f3}.bar i{display:block;height:100%}.run{margin:.6rem 0 0}.bar+table{margin-top:1rem}.legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;padding:0}.legend i{display:inline-block;width:.8rem;height:.8rem;margin-right:.35rem}.worse{color:#b42318}.better{color:#1a7f45}.note{color:#57606a}@media(prefers-color-scheme:dark){body{color:#e6e9ed;background:#14171b}th,td{border-color:#363c45}.bar{background:#262b32}.worse{color:#ff8a7a}.better{color:#6fd08c}.note{color:#a3acb8}}";
 
 /// Told apart on light and dark pages, and by most who see few colours.
 constexpr std::string_view palette[] = {"#3b7dd8", "#e07b39", "#3f9d6b", "#b8476b",
@@ -130,8 +117,7 @@ std::string spark_line(const Trend& trend) {
     points += fmt::format("{:.1f},{:.1f} ", x, height - margin - (height - 2 * margin) * share);
   }
   return fmt::format(
-      "<svg width=\"{}\" height=\"{}\" role=\"img\" aria-label=\"{} over the runs: {}\"><polyline points=\"{}\" "
-      "fill=\"none\" stroke=\"currentColor\" stroke-width=\"1.5\"/></svg>",
+      "<svg width=\"{}\" height=\"{}\" role=\"img\" aria-label=\"{} over the runs: {}\"><polyline points=\"{}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"1.5\"/></svg>",
       width, height, html_text(trend.figure), trend_text(trend), points);
 }
 
@@ -152,8 +138,7 @@ std::string html_trend(const Comparison& comparison) {
 
 std::string html_changes(const std::string& topic, const std::vector<const Change*>& changes) {
   std::string out = fmt::format(
-      "<h2>By {}</h2>\n<table><thead><tr><th>name</th><th>figure</th><th>before</th><th>now</th><th>change</th>"
-      "<th>99% interval</th><th></th></tr></thead><tbody>\n",
+      "<h2>By {}</h2>\n<table><thead><tr><th>name</th><th>figure</th><th>before</th><th>now</th><th>change</th><th>99% interval</th><th></th></tr></thead><tbody>\n",
       html_text(topic));
   for (const Change* change : changes) {
     out += fmt::format(
@@ -169,11 +154,7 @@ std::string html_changes(const std::string& topic, const std::vector<const Chang
 
 std::string comparison_to_html(const Comparison& comparison) {
   std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width,initial-scale=1\"><meta http-equiv=\"Content-Security-Policy\" "
-      "content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action "
-      "'none'\"><title>nsys-explain-mpi compare</title>"
-      "<style>{}</style></head><body>\n<h1 class=\"{}\">{}</h1>\n",
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\"><title>nsys-explain-mpi compare</title><style>{}</style></head><body>\n<h1 class=\"{}\">{}</h1>\n",
       page_style, verdict_name(comparison.verdict), html_text(headline_text(comparison)));
   if (!comparison.side_by_side) {
     out +=

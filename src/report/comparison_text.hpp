@@ -53,8 +53,7 @@ std::string trend_text(const Trend& trend);
 TextTable trend_table(const Comparison& comparison);
 /// What the trends mean.
 inline constexpr std::string_view trend_meaning =
-    "Change per run: median over all pairs of runs. A trend is an order of the runs that chance makes in less than 1% "
-    "of histories, over all figures together.";
+    "Change per run: median over all pairs of runs. A trend is an order of the runs that chance makes in less than 1% of histories, over all figures together.";
 
 /// Every category of any run, the one with the most time over all runs first.
 std::vector<std::string> category_names(const Comparison& comparison);

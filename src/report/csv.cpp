@@ -49,10 +49,9 @@ void check_equal_lengths(const Table& chunk) {
   for (const ColumnData& column : chunk.columns) {
     const std::size_t rows = std::visit([](const auto& values) { return values.size(); }, column);
     if (rows == chunk.row_count() && chunk.columns.size() == chunk.schema.columns.size()) continue;
-    throw std::invalid_argument(
-        fmt::format("the columns of table '{}' differ in length or number from its schema, so rows would not belong "
-                    "together; fill all columns of make_table alike",
-                    chunk.schema.name));
+    throw std::invalid_argument(fmt::format(
+        "the columns of table '{}' differ in length or number from its schema, so rows would not belong together; fill all columns of make_table alike",
+        chunk.schema.name));
   }
 }
 

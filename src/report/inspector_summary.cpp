@@ -71,8 +71,7 @@ std::string inspector_sentence(const std::vector<Table>& tables) {
   }
   if (sums->compared > 0) {
     sentence += fmt::format(
-        " {} of {} took another time by the log than by the trace (beyond 30 us; the largest "
-        "difference of all is {}).",
+        " {} of {} took another time by the log than by the trace (beyond 30 us; the largest difference of all is {}).",
         format_count(sums->disagreeing), counted(sums->compared, "collective"),
         format_duration(sums->largest_difference_ns));
   }

@@ -108,8 +108,7 @@ bool is_matching_in_doubt(const JobReport& report) {
 std::string more_section() {
   return heading(
              "More",
-             "Everything else is in report.html: timeline, who waits when, kernels, network, clocks, hardware, and all "
-             "tables. In a terminal, from the directory of this report:") +
+             "Everything else is in report.html: timeline, who waits when, kernels, network, clocks, hardware, and all tables. In a terminal, from the directory of this report:") +
          "\n```sh\nnsys-explain-mpi show .               # which tables there are\n"
          "nsys-explain-mpi show . ranks         # any of them\n"
          "nsys-explain-mpi show . rank 0        # all about a rank\n"

@@ -43,10 +43,7 @@ std::string nvlink_section(const JobReport& report) {
   std::string derivation = "From the NVLink counters of nsys' GPU metrics, during and outside of collectives.";
   if (!nvlink.gpus.empty()) {
     derivation +=
-        " Percent of the peak of all links of a GPU in one direction, time-weighted with idle samples included; "
-        "waiting "
-        "for others inside a collective counts as during it. p is the chance of as high a correlation without any "
-        "relation. GB/s are estimated from the GPU's name.";
+        " Percent of the peak of all links of a GPU in one direction, time-weighted with idle samples included; waiting for others inside a collective counts as during it. p is the chance of as high a correlation without any relation. GB/s are estimated from the GPU's name.";
   }
   std::string out = heading("NVLink during NCCL", derivation);
   out += wrap((nvlink.available ? "" : "Not available: ") + markdown_text(nvlink.message, sentence_width), "", "");
@@ -70,11 +67,9 @@ std::string nvlink_section(const JobReport& report) {
 
 std::string network_section(const JobReport& report) {
   if (report.network.empty()) return {};
-  std::string out =
-      heading("Network during NCCL",
-              "From the samples of NICs and switches: means over ports while the rank that a port follows best "
-              "is in a collective, and while it is in none. Ports that follow: those that correlate with the "
-              "collectives of a rank of their node beyond chance.");
+  std::string out = heading(
+      "Network during NCCL",
+      "From the samples of NICs and switches: means over ports while the rank that a port follows best is in a collective, and while it is in none. Ports that follow: those that correlate with the collectives of a rank of their node beyond chance.");
   MarkdownTable table;
   table.columns = {{"metric", Align::left}, {"ports"}, {"during"}, {"outside"}, {"unit", Align::left},
                    {"ports that follow"}};

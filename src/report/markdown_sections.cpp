@@ -92,10 +92,9 @@ std::string findings_section(const JobReport& report) {
   // Two screens of a terminal, some 100 lines, with what stands above.
   constexpr std::size_t most_findings = 8, evidence_of_first = 6, evidence_of_others = 3;
   if (report.findings.empty()) return {};
-  std::string out =
-      heading("Findings",
-              "What is missing first, then what saves most time when fixed, then the rest by severity and "
-              "cost. Low ones and hints by their titles.");
+  std::string out = heading(
+      "Findings",
+      "What is missing first, then what saves most time when fixed, then the rest by severity and cost. Low ones and hints by their titles.");
   const std::size_t shown = std::min(report.findings.size(), most_findings);
   for (std::size_t i = 0; i < shown; ++i)
     out +=
@@ -105,11 +104,9 @@ std::string findings_section(const JobReport& report) {
 
 std::string stragglers_section(const Overview& overview) {
   if (overview.stragglers.empty()) return {};
-  std::string out =
-      heading("Late ranks",
-              "Lateness: what it worked longer than its peers. Waited: GPU time of others who waited for it. "
-              "The p-value bounds the chance to be as late if everybody were alike. First and last are "
-              "job time.");
+  std::string out = heading(
+      "Late ranks",
+      "Lateness: what it worked longer than its peers. Waited: GPU time of others who waited for it. The p-value bounds the chance to be as late if everybody were alike. First and last are job time.");
   MarkdownTable table;
   table.columns = {{"late", Align::left},
                    {"pattern", Align::left},
@@ -136,8 +133,7 @@ std::string budget_section(const JobReport& report) {
   if (report.ranks.empty()) return {};
   std::string out = heading(
       "Where the time of each rank went",
-      "Unions of GPU activity from the first start to the last end; compute, exposed communication, copies, graphs and "
-      "idle add up to the window. Exposed is communication without compute at the same time, waiting included." +
+      "Unions of GPU activity from the first start to the last end; compute, exposed communication, copies, graphs and idle add up to the window. Exposed is communication without compute at the same time, waiting included." +
           rank_order_note(report));
   const bool graphs = std::any_of(report.ranks.begin(), report.ranks.end(),
                                   [](const RankSummary& rank) { return rank.budget.opaque_graph_ns != 0; });
@@ -162,9 +158,7 @@ std::string waits_section(const JobReport& report) {
   if (report.ranks.empty() || report.instances == 0) return {};
   std::string out = heading(
       "Who waits for whom",
-      "Wait: from a rank's enter to the latest enter of each collective. Caused wait: what the others would not have "
-      "waited without its lateness there. Passed on: late only because it had waited. Last counts collectives whose "
-      "last arriver is resolved." +
+      "Wait: from a rank's enter to the latest enter of each collective. Caused wait: what the others would not have waited without its lateness there. Passed on: late only because it had waited. Last counts collectives whose last arriver is resolved." +
           rank_order_note(report));
   MarkdownTable table;
   table.columns = {{"rank"}, {"arrivals"}, {"last"}, {"wait"}, {"caused wait"}, {"lateness"}, {"passed on"}};
@@ -182,10 +176,7 @@ std::string operations_section(const JobReport& report) {
   if (report.by_operation.empty()) return {};
   std::string out = heading(
       "Collectives by operation",
-      "Wait is summed over members, transfer (from the latest enter to the exit) counts once per collective. "
-      "Bandwidths "
-      "are total bytes over total transfer time (GB = 1e9, bus bandwidth as in nccl-tests); without recorded message "
-      "sizes they are left out.");
+      "Wait is summed over members, transfer (from the latest enter to the exit) counts once per collective. Bandwidths are total bytes over total transfer time (GB = 1e9, bus bandwidth as in nccl-tests); without recorded message sizes they are left out.");
   MarkdownTable table;
   table.columns = {{"operation", Align::left}, {"count"}, {"bytes"}, {"wait"}, {"transfer"},
                    {"algorithm bw"},           {"bus bw"}};
@@ -202,9 +193,7 @@ std::string communicators_section(const JobReport& report) {
   if (report.communicators.empty()) return {};
   std::string out = heading(
       "Communicators",
-      "Evidence says what brought the members together: nccl_payload (recorded identity and size) is certain, order "
-      "and "
-      "kernel_name rest on equal sequences. A partial collective lacks members: who of them was late cannot be seen.");
+      "Evidence says what brought the members together: nccl_payload (recorded identity and size) is certain, order and kernel_name rest on equal sequences. A partial collective lacks members: who of them was late cannot be seen.");
   MarkdownTable table;
   table.columns = {
       {"communicator", Align::left}, {"seen/size"}, {"ranks", Align::left}, {"complete"}, {"partial"}, {"unmatched"},
@@ -229,11 +218,7 @@ std::string host_processes_section(const JobReport& report) {
   if (report.host_processes.empty()) return {};
   std::string out = heading(
       "Processes without GPU work",
-      "They are no ranks: nothing here rests on them, and who of them is late is not known. What their hosts did "
-      "is in tables `nvtx_sum`, `nvtx_trace`, `cuda_api`, `os_runtime`, `cpu_functions` and `thread_states` of "
-      "store.h5, "
-      "as far as it was recorded, with these numbers as rank. `Inputs with problems` says why there is no GPU "
-      "work.");
+      "They are no ranks: nothing here rests on them, and who of them is late is not known. What their hosts did is in tables `nvtx_sum`, `nvtx_trace`, `cuda_api`, `os_runtime`, `cpu_functions` and `thread_states` of store.h5, as far as it was recorded, with these numbers as rank. `Inputs with problems` says why there is no GPU work.");
   MarkdownTable table;
   table.columns = {{"number"},  {"known by", Align::left}, {"host", Align::left},
                    {"process"}, {"program", Align::left},  {"file", Align::left}};
@@ -272,10 +257,9 @@ std::string warnings_section(const JobReport& report) {
   std::stable_sort(warnings.begin(), warnings.end(), [](const Warning& a, const Warning& b) {
     return a.severity != b.severity ? a.severity > b.severity : a.count > b.count;
   });
-  std::string out =
-      heading("Warnings",
-              "Recorded in the traces, or met by the analysis; counted, worst first. data_loss means that "
-              "events are missing and totals are short.");
+  std::string out = heading(
+      "Warnings",
+      "Recorded in the traces, or met by the analysis; counted, worst first. data_loss means that events are missing and totals are short.");
   const std::size_t shown = std::min(warnings.size(), shown_rows);
   for (std::size_t i = 0; i < shown; ++i) {
     const Warning& warning = warnings[i];

@@ -28,16 +28,14 @@ std::string joined(const std::vector<std::string>& parts) {
 std::string why_not_attributed(const JobReport& report, const Overview& overview) {
   if (overview.resolved == 0) {
     return fmt::format(
-        "in none of the {} is the last arriver later than the one before it by more than three times the clock's "
-        "uncertainty",
+        "in none of the {} is the last arriver later than the one before it by more than three times the clock's uncertainty",
         counted(report.instances, "collective"));
   }
   const auto most =
       std::max_element(report.ranks.begin(), report.ranks.end(),
                        [](const RankSummary& a, const RankSummary& b) { return a.last_arrivals < b.last_arrivals; });
   return fmt::format(
-      "the clock resolves the last arriver in {} of {} collectives, but no rank is late by what it does itself beyond "
-      "chance and at a cost that matters (most often last: rank {}, {} times)",
+      "the clock resolves the last arriver in {} of {} collectives, but no rank is late by what it does itself beyond chance and at a cost that matters (most often last: rank {}, {} times)",
       format_count(overview.resolved), format_count(report.instances), most->trace_rank,
       format_count(most->last_arrivals));
 }
@@ -95,9 +93,7 @@ std::vector<std::string> explanation(const JobReport& report, const Overview& ov
         fmt::format("{}. It is not attributed to anybody: {}.", waiting, why_not_attributed(report, overview)));
     if (const std::int64_t alone = stages_of_one(report); alone > 0) {
       sentences.push_back(fmt::format(
-          "{} of {} ranks are pipeline stages without peers: lasting surplus work is seen there only in kernels "
-          "that other stages run, too (tables kernel_peers and stage_balance); longer kernels there may be "
-          "meant so.",
+          "{} of {} ranks are pipeline stages without peers: lasting surplus work is seen there only in kernels that other stages run, too (tables kernel_peers and stage_balance); longer kernels there may be meant so.",
           format_count(alone), format_count(static_cast<std::int64_t>(report.ranks.size()))));
     }
   } else {

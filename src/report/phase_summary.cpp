@@ -125,10 +125,7 @@ std::string phases_section(const JobReport& report) {
   std::string out =
       "\n## Phases of the program\n\n" +
       wrap(
-          "From NVTX ranges: a kernel belongs to the innermost phase around its launch, and to its step besides. "
-          "Kernel "
-          "time of all ranks, then of the median one and of the one with the most. Single steps are in table "
-          "`steps` of store.h5.",
+          "From NVTX ranges: a kernel belongs to the innermost phase around its launch, and to its step besides. Kernel time of all ranks, then of the median one and of the one with the most. Single steps are in table `steps` of store.h5.",
           "", "") +
       '\n';
   MarkdownTable table;

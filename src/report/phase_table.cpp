@@ -26,9 +26,7 @@ std::string to_phase_table(const RunFacts& run) {
   out += fmt::format("memory limit {} for each tool rank: ", format_bytes(run.memory->limit_bytes));
   if (run.memory->traces_in_files == 0) return out + "all events were held in memory\n";
   out += fmt::format(
-      "{} read with events in temporary files, up to {} for a tool rank; their pages count as memory above, but the "
-      "system "
-      "takes them back where it is short\n",
+      "{} read with events in temporary files, up to {} for a tool rank; their pages count as memory above, but the system takes them back where it is short\n",
       counted(run.memory->traces_in_files, "trace"), format_bytes(run.memory->file_bytes));
   return out;
 }

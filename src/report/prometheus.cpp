@@ -155,9 +155,9 @@ void add_bandwidths(Exposition& exposition, const JobReport& report) {
     sums.bytes += column(*table, schema::bandwidth.bytes)[row];
     sums.transfer_ns += column(*table, schema::bandwidth.transfer_ns)[row];
   }
-  exposition.begin_family("bus_bandwidth_bytes_per_second",
-                          "Bus bandwidth of collectives once every member is there: operation, size from this power of "
-                          "two, members, nodes.");
+  exposition.begin_family(
+      "bus_bandwidth_bytes_per_second",
+      "Bus bandwidth of collectives once every member is there: operation, size from this power of two, members, nodes.");
   for (const auto& [key, sums] : classes) {
     const auto& [operation, from_bytes, members, nodes] = key;
     if (sums.transfer_ns <= 0) continue;

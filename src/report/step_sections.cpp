@@ -63,11 +63,9 @@ std::string step_budget_section(const JobReport& report) {
         {part.name, format_duration(of_step_ns), format_share(sum_ns, window_ns), format_duration(*most / steps),
          fmt::format("{}", column(*budget, columns.trace_rank)[static_cast<std::size_t>(most - times.begin())])});
   }
-  return heading("A step",
-                 "Every nanosecond of a rank once, divided by the steps: where a decode step makes a token, of "
-                 "a token. Arrival skew: compute waited for a collective whose last member had not entered; transfer: "
-                 "it had. Launch-paced: the host had not launched what ran next. Inconclusive: not matched, or too "
-                 "short for the clocks.") +
+  return heading(
+             "A step",
+             "Every nanosecond of a rank once, divided by the steps: where a decode step makes a token, of a token. Arrival skew: compute waited for a collective whose last member had not entered; transfer: it had. Launch-paced: the host had not launched what ran next. Inconclusive: not matched, or too short for the clocks.") +
          table.to_string();
 }
 
@@ -104,9 +102,9 @@ std::string slack_section(const JobReport& report) {
          format_duration(column(*slack, columns.slack_p50_ns)[row]),
          gigabytes(column(*slack, columns.required_gbs)[row]), gigabytes(column(*slack, columns.measured_gbs)[row])});
   }
-  return heading("Slack of collectives",
-                 "How much longer a collective could take, at most, before any compute begins later. Required: the bus "
-                 "bandwidth, at least, at which nine of ten delay nothing. Without slack: compute began at once.") +
+  return heading(
+             "Slack of collectives",
+             "How much longer a collective could take, at most, before any compute begins later. Required: the bus bandwidth, at least, at which nine of ten delay nothing. Without slack: compute began at once.") +
          table.to_string() + rest_note(rows.size(), shown.size(), "table `slack` of store.h5");
 }
 

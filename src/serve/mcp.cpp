@@ -20,13 +20,7 @@ constexpr std::array<std::string_view, 4> versions = {"2025-11-25", "2025-06-18"
 constexpr std::size_t longest_line = 1'000'000;
 
 constexpr const char* instructions =
-    "Reports of nsys-explain-mpi: who makes a multi-GPU job slow, and why. Begin with reports, then verdict. Quote "
-    "figures as they stand and name their rows: 'ranks[5]: wait_ns=1234' is column wait_ns in row 5, counted from 0, "
-    "of "
-    "table ranks of store.h5; 'report.json#/verdict: saved_share=0.2' is a value in report.json. Names that end in _ns "
-    "are nanoseconds, _bytes bytes; a share is a part of 1. A trace rank is a rank of the profiled job. "
-    "own_lateness_ns "
-    "is what a trace rank was late by itself; wait_ns is what it waited for others.";
+    "Reports of nsys-explain-mpi: who makes a multi-GPU job slow, and why. Begin with reports, then verdict. Quote figures as they stand and name their rows: 'ranks[5]: wait_ns=1234' is column wait_ns in row 5, counted from 0, of table ranks of store.h5; 'report.json#/verdict: saved_share=0.2' is a value in report.json. Names that end in _ns are nanoseconds, _bytes bytes; a share is a part of 1. A trace rank is a rank of the profiled job. own_lateness_ns is what a trace rank was late by itself; wait_ns is what it waited for others.";
 
 /// An error of JSON-RPC.
 struct RpcError {

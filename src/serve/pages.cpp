@@ -9,10 +9,7 @@ namespace {
 
 std::string page(std::string_view title, std::string_view body, std::string_view script = "") {
   return fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-      "content=\"width=device-width, "
-      "initial-scale=1\">\n<title>{}</title><link rel=\"stylesheet\" "
-      "href=\"/service.css\"><link rel=\"icon\" href=\"data:,\"></head>\n<body>{}{}</body></html>\n",
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title><link rel=\"stylesheet\" href=\"/service.css\"><link rel=\"icon\" href=\"data:,\"></head>\n<body>{}{}</body></html>\n",
       html_text(title), body, script);
 }
 
@@ -49,11 +46,7 @@ std::string list_row(const Json& summary) {
                                                 html_text(text_at(summary, "verdict")))
                                   : fmt::format("<span class=\"problem\">{}</span>", html_text(problem));
   return fmt::format(
-      "<tr><td>{}</td><td>{}</td><td class=\"number\" data-name=\"mending saves\">{}</td><td class=\"number\" "
-      "data-name=\"trace ranks\">{}</td>"
-      "<td class=\"date\" data-name=\"analysed\">{}</td>"
-      "<td class=\"pick\"><label><input type=\"radio\" name=\"before\" value=\"{}\" required> before</label></td>"
-      "<td class=\"pick\"><label><input type=\"radio\" name=\"after\" value=\"{}\" required> after</label></td></tr>\n",
+      "<tr><td>{}</td><td>{}</td><td class=\"number\" data-name=\"mending saves\">{}</td><td class=\"number\" data-name=\"trace ranks\">{}</td><td class=\"date\" data-name=\"analysed\">{}</td><td class=\"pick\"><label><input type=\"radio\" name=\"before\" value=\"{}\" required> before</label></td><td class=\"pick\"><label><input type=\"radio\" name=\"after\" value=\"{}\" required> after</label></td></tr>\n",
       report_link(name, "", name), verdict, percent(summary.value("saved_share", Json())),
       ranks.is_number() ? ranks.dump() : "-", date(text_at(summary, "date_utc")), html_text(name), html_text(name));
 }
@@ -87,8 +80,7 @@ std::string finding_item(const Json& finding) {
 std::string compare_form(const std::string& name, const std::vector<std::string>& others) {
   if (others.empty()) return "";
   std::string form = fmt::format(
-      "<h2>Compare</h2><form action=\"/compare\"><input type=\"hidden\" name=\"after\" value=\"{}\"><label>What "
-      "changed since <select name=\"before\">",
+      "<h2>Compare</h2><form action=\"/compare\"><input type=\"hidden\" name=\"after\" value=\"{}\"><label>What changed since <select name=\"before\">",
       html_text(name));
   for (const std::string& other : others) form += fmt::format("<option>{}</option>", html_text(other));
   return form + "</select></label> <button>Compare</button></form>\n";
@@ -102,10 +94,7 @@ std::string list_page(const std::vector<Json>& summaries, bool takes_analyses) {
     body += "<p>There is no report yet.</p>\n";
   } else {
     body +=
-        "<form action=\"/compare\"><table class=\"reports\"><thead><tr><th>report</th><th>verdict</th><th "
-        "class=\"number\">saves</th>"
-        "<th class=\"number\">ranks</th><th>analysed, UTC</th><th class=\"pick\" "
-        "colspan=\"2\">compare</th></tr></thead><tbody>\n";
+        "<form action=\"/compare\"><table class=\"reports\"><thead><tr><th>report</th><th>verdict</th><th class=\"number\">saves</th><th class=\"number\">ranks</th><th>analysed, UTC</th><th class=\"pick\" colspan=\"2\">compare</th></tr></thead><tbody>\n";
     for (const Json& summary : summaries) body += list_row(summary);
     body += "</tbody></table><p><button>Compare</button></p></form>\n";
   }

@@ -31,13 +31,10 @@ constexpr const char* html_type = "text/html; charset=utf-8";
 constexpr auto warm_time = std::chrono::seconds(10);
 
 constexpr const char* own_policy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action "
-    "'self'; "
-    "base-uri 'none'; frame-ancestors 'none'";
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// Pages of reports hold scripts of their own, and names from traces: they get no origin, so they reach nothing here.
 constexpr const char* report_policy =
-    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
-    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 struct ReportFile {
   const char *name, *type;

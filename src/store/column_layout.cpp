@@ -42,11 +42,9 @@ bool has_values_of(ColumnKind kind, const ColumnData& values) {
 void check_texts(const std::string& name, const TextColumn& texts, std::size_t width) {
   for (const std::string& text : texts.distinct()) {
     if (text.size() <= width) continue;
-    throw std::invalid_argument(
-        fmt::format("column {} holds a text of {} bytes, of which the announced width of {} would cut the end; "
-                    "announce the longest "
-                    "text",
-                    name, text.size(), width));
+    throw std::invalid_argument(fmt::format(
+        "column {} holds a text of {} bytes, of which the announced width of {} would cut the end; announce the longest text",
+        name, text.size(), width));
   }
 }
 
@@ -64,26 +62,23 @@ ColumnLayout layout_of(ColumnKind kind, std::size_t rows, std::size_t longest_te
 
 void check_rows(const Table& rows, const TableSchema& schema, const std::vector<std::size_t>& longest_texts) {
   if (rows.columns.size() != schema.columns.size()) {
-    throw std::invalid_argument(
-        fmt::format("a chunk of table '{}' has {} columns instead of {}, so values would move "
-                    "to other columns; make it with make_table",
-                    schema.name, rows.columns.size(), schema.columns.size()));
+    throw std::invalid_argument(fmt::format(
+        "a chunk of table '{}' has {} columns instead of {}, so values would move to other columns; make it with make_table",
+        schema.name, rows.columns.size(), schema.columns.size()));
   }
   for (std::size_t c = 0; c < schema.columns.size(); ++c) {
     const ColumnSchema& column = schema.columns[c];
     const std::string name = fmt::format("{}/{}", schema.name, column.name);
     const std::size_t length = std::visit([](const auto& values) { return values.size(); }, rows.columns[c]);
     if (length != rows.row_count()) {
-      throw std::invalid_argument(
-          fmt::format("column '{}' of table '{}' has {} rows where the first has {}, so rows would not belong "
-                      "together; fill all columns alike",
-                      column.name, schema.name, length, rows.row_count()));
+      throw std::invalid_argument(fmt::format(
+          "column '{}' of table '{}' has {} rows where the first has {}, so rows would not belong together; fill all columns alike",
+          column.name, schema.name, length, rows.row_count()));
     }
     if (!has_values_of(column.kind, rows.columns[c])) {
-      throw std::invalid_argument(
-          fmt::format("column {} holds values of another type than its schema says, so they cannot be stored; make the "
-                      "chunk with make_table",
-                      name));
+      throw std::invalid_argument(fmt::format(
+          "column {} holds values of another type than its schema says, so they cannot be stored; make the chunk with make_table",
+          name));
     }
     const ColumnLayout layout = layout_of(column.kind, length, longest_texts.at(c));
     if (layout.is_text && layout.width > 0) {

@@ -160,10 +160,9 @@ struct StoreReader::State {
     try {
       return work();
     } catch (const Hdf5Error& error) {
-      throw std::runtime_error(
-          fmt::format("cannot {} in {}; the store is damaged or incomplete, so its numbers cannot be "
-                      "trusted; run the analysis again",
-                      error.what(), this->name));
+      throw std::runtime_error(fmt::format(
+          "cannot {} in {}; the store is damaged or incomplete, so its numbers cannot be trusted; run the analysis again",
+          error.what(), this->name));
     }
   }
 

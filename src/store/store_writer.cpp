@@ -74,10 +74,9 @@ struct StoreWriter::State {
     try {
       work();
     } catch (const Hdf5Error& error) {
-      throw std::runtime_error(
-          fmt::format("cannot {} in {}; the store is incomplete and must not be used; make room on the disk (df -h, "
-                      "quota) or choose another output directory, then run again",
-                      error.what(), path));
+      throw std::runtime_error(fmt::format(
+          "cannot {} in {}; the store is incomplete and must not be used; make room on the disk (df -h, quota) or choose another output directory, then run again",
+          error.what(), path));
     }
   }
 
@@ -165,20 +164,18 @@ struct StoreWriter::State {
     require_room(table, slab.rows);
     if (slab.columns.size() != table.columns.size() || table.pending.row_count() > 0 ||
         slab.rows != std::min<std::size_t>(slab_rows, table.extent.rows - table.written)) {
-      throw std::invalid_argument(
-          fmt::format("{} encoded rows of table '{}' are not its next slab, so they would lie in the wrong place; "
-                      "encode and append slab by slab",
-                      slab.rows, slab.table));
+      throw std::invalid_argument(fmt::format(
+          "{} encoded rows of table '{}' are not its next slab, so they would lie in the wrong place; encode and append slab by slab",
+          slab.rows, slab.table));
     }
     write_slab(table, slab);
   }
 
   static void require_room(const OpenTable& table, std::size_t more) {
     if (table.written + more <= table.extent.rows) return;
-    throw std::runtime_error(
-        fmt::format("table '{}' gets more than the {} rows that were announced, so the last have no place; "
-                    "announce what is appended",
-                    table.schema.name, table.extent.rows));
+    throw std::runtime_error(fmt::format(
+        "table '{}' gets more than the {} rows that were announced, so the last have no place; announce what is appended",
+        table.schema.name, table.extent.rows));
   }
 
   static void write_slab(OpenTable& table, const EncodedRows& slab) {
@@ -192,10 +189,9 @@ struct StoreWriter::State {
     for (auto& [name, table] : tables) {
       for (Column& column : table.columns) column.close();
       if (table.written == table.extent.rows) continue;
-      throw std::logic_error(
-          fmt::format("table {} got {} of the {} rows that were announced, so the rest would read as "
-                      "zeros; announce what is appended",
-                      name, table.written + table.pending.row_count(), table.extent.rows));
+      throw std::logic_error(fmt::format(
+          "table {} got {} of the {} rows that were announced, so the rest would read as zeros; announce what is appended",
+          name, table.written + table.pending.row_count(), table.extent.rows));
     }
     tables.clear();
     checked(H5Fflush(file.id(), H5F_SCOPE_GLOBAL), "write", "file");
@@ -209,10 +205,9 @@ StoreWriter::StoreWriter(const std::string& path) : state_(std::make_unique<Stat
   try {
     state_->file = create_file(path);
   } catch (const Hdf5Error& error) {
-    throw std::runtime_error(
-        fmt::format("cannot {}; the tables of this run cannot be stored; check that the directory exists, is writable "
-                    "and has room",
-                    error.what()));
+    throw std::runtime_error(fmt::format(
+        "cannot {}; the tables of this run cannot be stored; check that the directory exists, is writable and has room",
+        error.what()));
   }
 }
 

@@ -45,32 +45,24 @@ const std::vector<Example>& examples() {
       {&Job::weights_path, "# layer\n0.311M ^gemvx\n5 nothing\n12G (gemm|cutlass).*\n"},
       {&Job::gpu_peaks_path, "# ours\nfp16=900 bandwidth=3000 H100\nbandwidth=500.5 My GPU\n"},
       {&Job::nvml_path,
-       "timestamp, uuid, index, clocks.current.sm [MHz], clocks.max.sm [MHz], clocks_event_reasons.active, "
-       "utilization.gpu [%], "
-       "power.draw [W], temperature.gpu\n"
+       "timestamp, uuid, index, clocks.current.sm [MHz], clocks.max.sm [MHz], clocks_event_reasons.active, utilization.gpu [%], power.draw [W], temperature.gpu\n"
        "2026/01/01 02:00:01.250, GPU-aaaa, 0, 1410 MHz, 1980 MHz, 0x0000000000000004, 98 %, 300.12 W, 65\n"
        "2026/01/01 02:00:02.000, GPU-aaaa, 0, 210 MHz, 1980 MHz, 0x0000000000000001, 0 %, [N/A], 40\n"},
       {&Job::nvml_path,
        "timestamp,pci.bus_id,sm_clock\n1767225600,00000000:3B:00.0,1000\n1767225601.5,00000000:3B:00.0,900\n"},
       {&Job::ncu_path,
-       "==PROF== Connected to process 1\n\"ID\",\"Process ID\",\"Kernel Name\",\"Metric Name\",\"Metric "
-       "Unit\",\"Metric Value\"\n"
+       "==PROF== Connected to process 1\n\"ID\",\"Process ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
        "\"0\",\"1\",\"add(float *, int)\",\"dram__bytes.sum\",\"Mbyte\",\"1.50\"\n"
-       "\"0\",\"1\",\"add(float *, "
-       "int)\",\"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum\",\"inst\",\"1,000,000\"\n"},
+       "\"0\",\"1\",\"add(float *, int)\",\"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum\",\"inst\",\"1,000,000\"\n"},
       {&Job::ncu_path,
-       "\"ID\",\"Kernel "
-       "Name\",\"dram__bytes.sum\",\"sm__throughput.avg.pct_of_peak_sustained_elapsed\"\n\"\",\"\",\"Mbyte\",\"%\"\n"
+       "\"ID\",\"Kernel Name\",\"dram__bytes.sum\",\"sm__throughput.avg.pct_of_peak_sustained_elapsed\"\n\"\",\"\",\"Mbyte\",\"%\"\n"
        "\"0\",\"add(float *, int)\",\"1.234,50\",\"62.5\"\n"},
       {&Job::cublas_log_path,
        "I! cuBLAS (v12.3) function cublasStatus_t cublasGemmEx(cublasHandle_t, int) called:\n"
        "i!  transa: type=cublasOperation_t; val=CUBLAS_OP_T(1)\ni!  m: type=int; val=1000\ni!  n: type=int; val=200\n"
        "i!  k: type=int; val=50\ni!  Atype: type=cudaDataType_t; val=CUDA_R_16BF(14)\n"
        "i!Process=100; Thread=140220191823680; GPU=0\n"
-       "[2026-01-01 07:13:36][cublasLt][100][Trace][cublasLtMatmul] A=0x1 Adesc=[type=R_16F rows=64 cols=100 ld=64] "
-       "B=0x2 "
-       "Bdesc=[type=R_16F rows=64 cols=300 ld=64] Cdesc=[type=R_16F rows=100 cols=300 ld=100] "
-       "computeDesc=[transa=OP_T]\n"}};
+       "[2026-01-01 07:13:36][cublasLt][100][Trace][cublasLtMatmul] A=0x1 Adesc=[type=R_16F rows=64 cols=100 ld=64] B=0x2 Bdesc=[type=R_16F rows=64 cols=300 ld=64] Cdesc=[type=R_16F rows=100 cols=300 ld=100] computeDesc=[transa=OP_T]\n"}};
   return all;
 }
 

@@ -29,9 +29,7 @@ int main(int argc, char** argv) {
     const Tally tally = try_seeds(all.at(kind), first, count, most_seconds);
     std::fputs(
         fmt::format(
-            "{{\"kind\": \"{}\", \"first\": {}, \"tried\": {}, \"whole_runs\": {}, \"refused\": {}, \"crashed\": {}, "
-            "\"hung\": {}, \"wrong\": {}, \"processor_seconds\": {:.1f}, \"longest_s\": {:.3f}, \"longest_seed\": {}, "
-            "\"most_bytes\": {}}}\n",
+            "{{\"kind\": \"{}\", \"first\": {}, \"tried\": {}, \"whole_runs\": {}, \"refused\": {}, \"crashed\": {}, \"hung\": {}, \"wrong\": {}, \"processor_seconds\": {:.1f}, \"longest_s\": {:.3f}, \"longest_seed\": {}, \"most_bytes\": {}}}\n",
             kind, first, tally.tried, tally.whole_runs, tally.refused, tally.crashed, tally.hung, tally.wrong,
             tally.seconds, tally.longest_s, tally.longest_seed, tally.most_bytes)
             .c_str(),

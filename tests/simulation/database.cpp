@@ -89,9 +89,7 @@ void Table::insert() {
   if (sqlite3_step(statement_) != SQLITE_DONE) {
     sqlite3_reset(statement_);
     throw std::runtime_error(
-        fmt::format("a row of {} cannot be written, so the export is incomplete; check the disk "
-                    "and rerun",
-                    name_));
+        fmt::format("a row of {} cannot be written, so the export is incomplete; check the disk and rerun", name_));
   }
   sqlite3_reset(statement_);
   ++rows_;

@@ -25,12 +25,9 @@ constexpr std::array<FaultType, 11> fault_types{{
     {FaultKind::slow_gpu, "slow_gpu", "slow_kernel", "rank=R,factor=1.3: every kernel of the rank takes longer"},
     {FaultKind::slow_node, "slow_node", "slow_kernel", "node=N,factor=1.3: every kernel of the node takes longer"},
     {FaultKind::late_host, "late_host", "launch_starved",
-     "rank=R,pause=3ms,kind=sleep|gc|data_loading|file_read|module_load|descheduled|computing|mpi_wait: the host "
-     "pauses before the step's "
-     "first launch"},
+     "rank=R,pause=3ms,kind=sleep|gc|data_loading|file_read|module_load|descheduled|computing|mpi_wait: the host pauses before the step's first launch"},
     {FaultKind::extra_work, "extra_work", "extra_work",
-     "rank=R,factor=1.3,mode=larger|more: larger GEMMs (more blocks), or more of them; stage=S,mode=layers,count=1: so "
-     "many layers more"},
+     "rank=R,factor=1.3,mode=larger|more: larger GEMMs (more blocks), or more of them; stage=S,mode=layers,count=1: so many layers more"},
     {FaultKind::sync_stall, "sync_stall", "sync_stall",
      "rank=R,pause=3ms,count=1: cudaDeviceSynchronize in the forward pass returns late"},
     {FaultKind::blocking_copy, "blocking_copy", "blocking_copy",
@@ -44,10 +41,7 @@ constexpr std::array<FaultType, 11> fault_types{{
     {FaultKind::rotating_jitter, "rotating_jitter", "launch_starved",
      "pause=3ms: in each step another rank, at random, pauses before its first launch"},
     {FaultKind::uneven_work, "uneven_work", "uneven_work",
-     "rank=R,factor=2: an expert gets more tokens, so two kinds of GEMMs take longer on equal grids; factor=0.4 "
-     "without "
-     "a place: sequence lengths of all ranks are drawn in each step, and GEMMs and attention are exp(0.4 z) times as "
-     "large"},
+     "rank=R,factor=2: an expert gets more tokens, so two kinds of GEMMs take longer on equal grids; factor=0.4 without a place: sequence lengths of all ranks are drawn in each step, and GEMMs and attention are exp(0.4 z) times as large"},
 }};
 
 const FaultType& type_of(FaultKind kind) {
@@ -213,20 +207,17 @@ JobPlan complete_plan(JobPlan plan) {
   const std::int32_t model = layout.tensor_parallel * layout.pipeline_parallel;
   if (layout.data_parallel == 0) layout.data_parallel = std::max(1, layout.ranks() / model);
   if (model * layout.data_parallel != layout.ranks())
-    throw PlanError(
-        fmt::format("tp {} x pp {} x dp {} = {} does not equal {} nodes x {} GPUs = {}, so ranks have no place; "
-                    "change one of them, or leave out --dp to have it worked out",
-                    layout.tensor_parallel, layout.pipeline_parallel, layout.data_parallel,
-                    model * layout.data_parallel, layout.nodes, layout.gpus_per_node, layout.ranks()));
+    throw PlanError(fmt::format(
+        "tp {} x pp {} x dp {} = {} does not equal {} nodes x {} GPUs = {}, so ranks have no place; change one of them, or leave out --dp to have it worked out",
+        layout.tensor_parallel, layout.pipeline_parallel, layout.data_parallel, model * layout.data_parallel,
+        layout.nodes, layout.gpus_per_node, layout.ranks()));
   if (work.steps < 1 || work.layers < 1 || work.micro_batches < 0 || work.launch_queue_depth < 1 ||
       work.compute_scale <= 0 || work.synchronise_every < 0)
     throw PlanError("steps, layers, queue depth and compute scale must be positive, or there is no job; raise them");
   if (work.micro_batches == 0) work.micro_batches = layout.pipeline_parallel > 1 ? 2 * layout.pipeline_parallel : 1;
   if (work.pipeline_style == PipelineStyle::sends_ahead && !no_sender_waits(plan.network.ends, work.activation_bytes))
     throw PlanError(
-        "stages that send ahead would wait for each other for ever where senders wait for their receivers; choose a "
-        "law "
-        "of ends in which they do not, such as loopback_sockets");
+        "stages that send ahead would wait for each other for ever where senders wait for their receivers; choose a law of ends in which they do not, such as loopback_sockets");
   if (work.restart_at_step == 0 || work.restart_at_step >= work.steps)
     throw PlanError("communicators cannot restart before the first or after the last step; choose a step in between");
   if (plan.clocks.gpu_tick_ns < 1) throw PlanError("a GPU tick is at least 1 ns; use 1 for exact times");

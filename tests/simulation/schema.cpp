@@ -36,12 +36,7 @@ const std::map<std::string_view, TableText>& tables() {
       {"ANALYSIS_DETAILS", {"globalVid:I! duration:I! startTime:I! stopTime:I!"}},
       {"TARGET_INFO_SYSTEM_ENV", {"globalVid:I devStateName:T! name:T! nameEnum:I! value:T!"}},
       {"TARGET_INFO_GPU",
-       {"vmId:I! id:I! name:T busLocation:T isDiscrete:I l2CacheSize:I totalMemory:I memoryBandwidth:I clockRate:I "
-        "smCount:I pwGpuId:I uuid:T luid:I chipName:T cuDevice:I ctxswDevPath:T ctrlDevPath:T revision:I nodeMask:I "
-        "constantMemory:I maxIPC:I maxRegistersPerBlock:I maxShmemPerBlock:I maxShmemPerBlockOptin:I maxShmemPerSm:I "
-        "maxRegistersPerSm:I threadsPerWarp:I asyncEngines:I maxWarpsPerSm:I maxBlocksPerSm:I maxThreadsPerBlock:I "
-        "maxBlockDimX:I maxBlockDimY:I maxBlockDimZ:I maxGridDimX:I maxGridDimY:I maxGridDimZ:I computeMajor:I "
-        "computeMinor:I smMajor:I smMinor:I numaNodeId:I@20264"}},
+       {"vmId:I! id:I! name:T busLocation:T isDiscrete:I l2CacheSize:I totalMemory:I memoryBandwidth:I clockRate:I smCount:I pwGpuId:I uuid:T luid:I chipName:T cuDevice:I ctxswDevPath:T ctrlDevPath:T revision:I nodeMask:I constantMemory:I maxIPC:I maxRegistersPerBlock:I maxShmemPerBlock:I maxShmemPerBlockOptin:I maxShmemPerSm:I maxRegistersPerSm:I threadsPerWarp:I asyncEngines:I maxWarpsPerSm:I maxBlocksPerSm:I maxThreadsPerBlock:I maxBlockDimX:I maxBlockDimY:I maxBlockDimZ:I maxGridDimX:I maxGridDimY:I maxGridDimZ:I computeMajor:I computeMinor:I smMajor:I smMinor:I numaNodeId:I@20264"}},
       {"TARGET_INFO_CUDA_DEVICE", {"gpuId:I cudaId:I! pid:I! uuid:T@20256 numMultiprocessors:I@20256", 20251}},
       {"TARGET_INFO_CUDA_NULL_STREAM", {"streamId:I! hwId:I! vmId:I! processId:I! deviceId:I! contextId:I!", 0, 20239}},
       {"TARGET_INFO_CUDA_CONTEXT_INFO",
@@ -56,53 +51,33 @@ const std::map<std::string_view, TableText>& tables() {
       {"CUPTI_ACTIVITY_KIND_OVERHEAD",
        {"start:I! end:I! eventClass:I! globalTid:I correlationId:I nameId:I overheadType:I!", 20255}},
       {"OSRT_API",
-       {"start:I! end:I! eventClass:I! globalTid:I nameId:I! returnValue:I! nestingLevel:I callchainId:I! "
-        "argumentsId:I!@20255"}},
+       {"start:I! end:I! eventClass:I! globalTid:I nameId:I! returnValue:I! nestingLevel:I callchainId:I! argumentsId:I!@20255"}},
       {"COMPOSITE_EVENTS", {"id:I!* start:I! cpu:I threadState:I globalTid:I cpuCycles:I!"}},
       {"SAMPLING_CALLCHAINS",
-       {"id:I! symbol:I! module:I! kernelMode:I thumbCode:I unresolved:I specialEntry:I originalIP:I unwindMethod:I "
-        "stackDepth:I!"}},
+       {"id:I! symbol:I! module:I! kernelMode:I thumbCode:I unresolved:I specialEntry:I originalIP:I unwindMethod:I stackDepth:I!"}},
       {"MPI_COLLECTIVES_EVENTS",
        {"start:I! end:I! globalTid:I textId:I commHandle:I rootRank:I size:I recvSize:I requestHandle:I"}},
       {"SCHED_EVENTS", {"start:I! cpu:I! isSchedIn:I! globalTid:I threadState:I@20240 threadBlock:I@20240"}},
       {"CUPTI_ACTIVITY_KIND_RUNTIME",
        {"start:I! end:I! eventClass:I! globalTid:I correlationId:I nameId:I! returnValue:I! callchainId:I"}},
       {"CUPTI_ACTIVITY_KIND_KERNEL",
-       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I "
-        "demangledName:I! shortName:I! mangledName:I launchType:I cacheConfig:I registersPerThread:I! gridX:I! "
-        "gridY:I! "
-        "gridZ:I! blockX:I! blockY:I! blockZ:I! staticSharedMemory:I! dynamicSharedMemory:I! localMemoryPerThread:I! "
-        "localMemoryTotal:I! gridId:I! sharedMemoryExecuted:I graphNodeId:I sharedMemoryLimitConfig:I "
-        "qmdBulkReleaseDone:I@20255 qmdPreexitDone:I@20255 qmdLastCtaDone:I@20255 graphId:I@20255 clusterX:I@20255 "
-        "clusterY:I@20255 clusterZ:I@20255 clusterSchedulingPolicy:I@20255 maxPotentialClusterSize:I@20255 "
-        "maxActiveClusters:I@20255 sharedMemoryRequestedPercentage:I@20256 tensorSizeMinusOneElements:T!@20262"}},
+       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I demangledName:I! shortName:I! mangledName:I launchType:I cacheConfig:I registersPerThread:I! gridX:I! gridY:I! gridZ:I! blockX:I! blockY:I! blockZ:I! staticSharedMemory:I! dynamicSharedMemory:I! localMemoryPerThread:I! localMemoryTotal:I! gridId:I! sharedMemoryExecuted:I graphNodeId:I sharedMemoryLimitConfig:I qmdBulkReleaseDone:I@20255 qmdPreexitDone:I@20255 qmdLastCtaDone:I@20255 graphId:I@20255 clusterX:I@20255 clusterY:I@20255 clusterZ:I@20255 clusterSchedulingPolicy:I@20255 maxPotentialClusterSize:I@20255 maxActiveClusters:I@20255 sharedMemoryRequestedPercentage:I@20256 tensorSizeMinusOneElements:T!@20262"}},
       {"CUPTI_ACTIVITY_KIND_MEMCPY",
-       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I "
-        "bytes:I! "
-        "copyKind:I! deprecatedSrcId:I srcKind:I dstKind:I srcDeviceId:I srcContextId:I dstDeviceId:I dstContextId:I "
-        "migrationCause:I graphNodeId:I virtualAddress:I copyCount:I@20255"}},
+       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I bytes:I! copyKind:I! deprecatedSrcId:I srcKind:I dstKind:I srcDeviceId:I srcContextId:I dstDeviceId:I dstContextId:I migrationCause:I graphNodeId:I virtualAddress:I copyCount:I@20255"}},
       {"CUPTI_ACTIVITY_KIND_MEMSET",
-       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20240 streamId:I! correlationId:I globalPid:I "
-        "value:I! "
-        "bytes:I! graphNodeId:I memKind:I"}},
+       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20240 streamId:I! correlationId:I globalPid:I value:I! bytes:I! graphNodeId:I memKind:I"}},
       {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I "
-        "deprecatedSyncType:I@20255 syncType:I! eventId:I! eventSyncId:I@20255"}},
+       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I deprecatedSyncType:I@20255 syncType:I! eventId:I! eventSyncId:I@20255"}},
       {"CUPTI_ACTIVITY_KIND_CUDA_EVENT",
-       {"timestamp:I@20255 deviceId:I! contextId:I! greenContextId:I@20255 streamId:I! correlationId:I globalPid:I "
-        "eventId:I! eventSyncId:I@20255"}},
+       {"timestamp:I@20255 deviceId:I! contextId:I! greenContextId:I@20255 streamId:I! correlationId:I globalPid:I eventId:I! eventSyncId:I@20255"}},
       {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I "
-        "graphId:I! graphExecId:I!"}},
+       {"start:I! end:I! deviceId:I! contextId:I! greenContextId:I@20245 streamId:I! correlationId:I globalPid:I graphId:I! graphExecId:I!"}},
       {"CUDA_GRAPH_EVENTS",
        {"start:I! end:I! eventClass:I! globalTid:I nameId:I! graphId:I originalGraphId:I graphExecId:I"}},
       {"CUDA_GRAPH_NODE_EVENTS",
        {"start:I! end:I! eventClass:I! globalTid:I nameId:I! graphNodeId:I! originalGraphNodeId:I"}},
       {"NVTX_EVENTS",
-       {"start:I! end:I eventType:I! rangeId:I category:I color:I text:T globalTid:I endGlobalTid:I textId:I "
-        "domainId:I "
-        "uint64Value:I int64Value:I doubleValue:R uint32Value:I int32Value:I floatValue:R jsonTextId:I jsonText:T "
-        "binaryData:T@20240 eventId:I!*@20264"}},
+       {"start:I! end:I eventType:I! rangeId:I category:I color:I text:T globalTid:I endGlobalTid:I textId:I domainId:I uint64Value:I int64Value:I doubleValue:R uint32Value:I int32Value:I floatValue:R jsonTextId:I jsonText:T binaryData:T@20240 eventId:I!*@20264"}},
       {"NVTX_PAYLOAD_SCHEMAS",
        {"domainId:I schemaId:I name:T type:I flags:I numEntries:I payloadSize:I alignTo:I", 20240}},
       {"NVTX_PAYLOAD_SCHEMA_ENTRIES",
@@ -128,10 +103,9 @@ const NsysRelease& nsys_release(const std::string& name) {
     if (name == release.name) return release;
   std::string known;
   for (const NsysRelease& release : releases) known += fmt::format(" {}", release.name);
-  throw PlanError(
-      fmt::format("nsys {} is not among the releases whose tables are known, so no export can be written; "
-                  "choose one of{}",
-                  name, known));
+  throw PlanError(fmt::format(
+      "nsys {} is not among the releases whose tables are known, so no export can be written; choose one of{}", name,
+      known));
 }
 
 std::vector<std::string_view> table_names(int release_number) {

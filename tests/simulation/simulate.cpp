@@ -76,10 +76,9 @@ class JobSimulator {
     }
     const bool all_met = std::all_of(open_.begin(), open_.end(), [](const auto& waiting) { return waiting.empty(); });
     if (finished != plan_.layout.ranks() || !all_met)
-      throw std::logic_error(
-          fmt::format("{} of {} simulated ranks wait for each other for ever, or sends are never received; this is a "
-                      "fault of the step program, please report the plan",
-                      plan_.layout.ranks() - finished, plan_.layout.ranks()));
+      throw std::logic_error(fmt::format(
+          "{} of {} simulated ranks wait for each other for ever, or sends are never received; this is a fault of the step program, please report the plan",
+          plan_.layout.ranks() - finished, plan_.layout.ranks()));
     return finish();
   }
 

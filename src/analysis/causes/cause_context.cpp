@@ -71,13 +71,11 @@ void blame_the_link(const JobReport& report, const JobDelays& delays, Straggler&
   };
   straggler.cause = Cause::slow_link;
   std::string line = fmt::format(
-      "transfers that compute waited for took {:.3f} ms longer than its peers' over the run (from the latest enter on, "
-      "mean of its ranks), all else {:.3f} ms",
+      "transfers that compute waited for took {:.3f} ms longer than its peers' over the run (from the latest enter on, mean of its ranks), all else {:.3f} ms",
       ms_each(excess.transfers_ns), ms_each(excess.all_ns - excess.transfers_ns));
   if (const SlowLink* link = link_of(report, straggler)) {
     line += fmt::format(
-        "; transfers through {} take {:.2f} times as long as equal ones elsewhere (finding slow-link, table "
-        "slow_links)",
+        "; transfers through {} take {:.2f} times as long as equal ones elsewhere (finding slow-link, table slow_links)",
         describe(*link), link->slowdown);
   }
   straggler.evidence.insert(straggler.evidence.begin(), std::move(line));
@@ -195,10 +193,9 @@ void blame_speed(const JobReport& report, const JobDelays& delays, Straggler& st
   straggler.part = WorkPart::compute;
   straggler.evidence.insert(
       straggler.evidence.begin(),
-      fmt::format("kernels of equal name, grid and block took {:.3f} ms longer over the run than its peers' (table "
-                  "gpu_speed), all of its work {:.3f} ms: slower kernels make it late as a rule, whatever precedes its "
-                  "longest delays",
-                  static_cast<double>(lost_ns) * 1e-6, static_cast<double>(all_ns) * 1e-6));
+      fmt::format(
+          "kernels of equal name, grid and block took {:.3f} ms longer over the run than its peers' (table gpu_speed), all of its work {:.3f} ms: slower kernels make it late as a rule, whatever precedes its longest delays",
+          static_cast<double>(lost_ns) * 1e-6, static_cast<double>(all_ns) * 1e-6));
 }
 
 void complete_unknown_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {

@@ -156,8 +156,7 @@ std::string case_line(const std::vector<const StragglerCase*>& speaking, std::si
       std::max_element(peers.begin(), peers.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto count = static_cast<std::int64_t>(speaking.size());
   return fmt::format(
-      "in {} of {} sampled collectives {} {:.3f} ms longer than on a median peer (most often rank {}); all of its "
-      "work took {:.3f} ms longer (table straggler_cases; collectives {})",
+      "in {} of {} sampled collectives {} {:.3f} ms longer than on a median peer (most often rank {}); all of its work took {:.3f} ms longer (table straggler_cases; collectives {})",
       speaking.size(), all, range.empty() ? std::string(meaning(part)) : "the host was in " + range,
       ms(mean_more(speaking, part)), peer->first, ms(work / count), instance_list(speaking));
 }

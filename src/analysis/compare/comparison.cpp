@@ -242,8 +242,7 @@ void complete_profiles(Comparison& comparison, const ComparisonOptions& options)
 
 Change headline_of_windows(Comparison& comparison) {
   comparison.notes.emplace_back(
-      "steps were not recognised in both runs, so the whole windows are compared, which may hold different amounts "
-      "of work; their noise is not known: mark steps with NVTX ranges");
+      "steps were not recognised in both runs, so the whole windows are compared, which may hold different amounts of work; their noise is not known: mark steps with NVTX ranges");
   const bool by_token = comparison.basis == ComparisonBasis::token;
   Change headline{by_token ? "token" : "window", std::string(over_ranks), "window_ns", {}, {}, {}, true, false};
   const auto of_run = [&](const RunProfile& run) {

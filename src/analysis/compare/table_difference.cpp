@@ -36,10 +36,8 @@ std::size_t place_among(const Table& table, const std::string& name) {
   const auto found =
       std::find_if(columns.begin(), columns.end(), [&](const ColumnSchema& column) { return column.name == name; });
   if (found == columns.end())
-    throw std::invalid_argument(
-        fmt::format("table {} has no column '{}', so rows cannot be compared by it; see "
-                    "--print-schema",
-                    table.schema.name, name));
+    throw std::invalid_argument(fmt::format(
+        "table {} has no column '{}', so rows cannot be compared by it; see --print-schema", table.schema.name, name));
   return static_cast<std::size_t>(found - columns.begin());
 }
 

@@ -108,20 +108,20 @@ Finding describe_slow_node(const JobReport& report, const std::string& host, std
   }
   std::sort(ratios.begin(), ratios.end());
   const double middle = lower_median(ratios);
-  return {"slow-gpu",
-          severity_of_slowness(middle),
-          fmt::format("the {} GPUs of node '{}' (ranks {}) take {:.1f}% longer than their peers for the same "
-                      "kernels",
-                      slow.size(), host, rank_list(ranks), 100 * (middle - 1)),
-          {fmt::format("all of its GPUs, by {:.1f} to {:.1f}%: medians over compute kernels of equal name, grid and "
-                       "block, weighted by time; at most {}",
-                       100 * (ratios.front() - 1), 100 * (ratios.back() - 1), p_value_equation(p_value)),
-           fmt::format("rows: gpu_speed and kernel_peers where trace_rank is one of {}", rank_list(ranks))},
-          std::string(advice_for_slow_node),
-          lost_ns,
-          {},
-          ranks,
-          "node " + host};
+  return {
+      "slow-gpu",
+      severity_of_slowness(middle),
+      fmt::format("the {} GPUs of node '{}' (ranks {}) take {:.1f}% longer than their peers for the same kernels",
+                  slow.size(), host, rank_list(ranks), 100 * (middle - 1)),
+      {fmt::format(
+           "all of its GPUs, by {:.1f} to {:.1f}%: medians over compute kernels of equal name, grid and block, weighted by time; at most {}",
+           100 * (ratios.front() - 1), 100 * (ratios.back() - 1), p_value_equation(p_value)),
+       fmt::format("rows: gpu_speed and kernel_peers where trace_rank is one of {}", rank_list(ranks))},
+      std::string(advice_for_slow_node),
+      lost_ns,
+      {},
+      ranks,
+      "node " + host};
 }
 
 Finding describe_slow_gpu(const JobReport& report, const GpuSpeed& speed) {
@@ -215,8 +215,7 @@ void add_idle(const JobReport& report, const Windows& windows, std::vector<Findi
     late.add_to(findings.back().evidence);
   };
   add("launch_starved", "launch-starved", "because the host launched the next work too late",
-      "see the barriers and CUDA calls of the host: remove synchronising calls from the loop, launch ahead, use CUDA "
-      "graphs or fewer, larger kernels; check the input pipeline and the CPU's load");
+      "see the barriers and CUDA calls of the host: remove synchronising calls from the loop, launch ahead, use CUDA graphs or fewer, larger kernels; check the input pipeline and the CPU's load");
   add("dependency_stalled", "dependency-stalled", "waiting for another stream, with work already launched",
       "order the work so that streams overlap, record events as early as possible, and split what others wait for");
   ToldOfLate late = told_of_all_idle(report);
@@ -247,8 +246,7 @@ void add_storm(const ActivitySummary& activity, std::vector<Finding>& findings) 
            : fmt::format("{} ranks launch so many short kernels that launching limits them", launches.storming.size()),
        {fmt::format("up to {:.0f} launches per second (rank {})", launches.largest_rate, launches.largest_trace_rank),
         fmt::format("ranks {}; rows: launch_storm", rank_list(launches.storming))},
-       "fuse small kernels (torch.compile, fused operators), batch more work per launch, or capture "
-       "the loop in a CUDA graph"});
+       "fuse small kernels (torch.compile, fused operators), batch more work per launch, or capture the loop in a CUDA graph"});
 }
 
 void add_tail(const ActivitySummary& activity, const Windows& windows, std::vector<Finding>& findings) {
@@ -260,13 +258,11 @@ void add_tail(const ActivitySummary& activity, const Windows& windows, std::vect
        FindingSeverity::low,
        fmt::format("the slow executions of kernel {} cost {:.1f}% of GPU time", short_kernel_name(tail.name),
                    100 * part),
-       {fmt::format("{} more than if all {} executions of grid {} had taken the median; the longest took "
-                    "{:.3f} ms",
+       {fmt::format("{} more than if all {} executions of grid {} had taken the median; the longest took {:.3f} ms",
                     gpu_time(static_cast<Nanoseconds>(tail.excess_ns)), tail.count, tail.launch,
                     static_cast<double>(tail.max_ns) * 1e-6),
         "rows: kernels_by_launch of that name and grid, kernel_histogram of that name"},
-       "see whether the slow executions run beside other work (communication, copies, other streams) or work on "
-       "other data or sizes; if neither, look at clocks and memory traffic",
+       "see whether the slow executions run beside other work (communication, copies, other streams) or work on other data or sizes; if neither, look at clocks and memory traffic",
        static_cast<Nanoseconds>(tail.excess_ns)});
 }
 
@@ -322,13 +318,13 @@ void add_copies(const JobReport& report, const Windows& windows, std::vector<Fin
                                    static_cast<double>(most.bytes) / static_cast<double>(most.total_ns)));
   }
   evidence.push_back("rows: copy_engines, memory_transfers, memory_time, memory_size");
-  findings.push_back({"exposed-copies", severity_of(part),
-                      fmt::format("{:.1f}% of GPU time is copies that no kernel hides{}", 100 * part,
-                                  told_ns > 0 ? ", besides those of other findings" : ""),
-                      std::move(evidence),
-                      "keep on the GPU what is copied again and again; copy ahead on a separate stream, from pinned "
-                      "memory, while kernels run; copy less (smaller types, larger batches per copy)",
-                      exposed_ns - told_ns});
+  findings.push_back(
+      {"exposed-copies", severity_of(part),
+       fmt::format("{:.1f}% of GPU time is copies that no kernel hides{}", 100 * part,
+                   told_ns > 0 ? ", besides those of other findings" : ""),
+       std::move(evidence),
+       "keep on the GPU what is copied again and again; copy ahead on a separate stream, from pinned memory, while kernels run; copy less (smaller types, larger batches per copy)",
+       exposed_ns - told_ns});
 }
 
 void add_allocations(const JobReport& report, const Windows& windows, std::vector<Finding>& findings) {
@@ -343,16 +339,16 @@ void add_allocations(const JobReport& report, const Windows& windows, std::vecto
   std::int64_t count = 0;
   for (const NamedTotal& call : activity.allocations) count += call.count;
   const NamedTotal& largest = activity.allocations.front();
-  findings.push_back({"allocation-churn",
-                      severity_of(part),
-                      fmt::format("the host spends {:.1f}% of the run making and freeing memory, streams and events{}",
-                                  100 * part, told.beside()),
-                      {fmt::format("{:.3f} seconds between the first and the last GPU activity of the processes ({})",
-                                   seconds(left_ns), activity.processes.size()),
-                       fmt::format("{} calls in all, most time in {} ({} calls)", count, largest.name, largest.count),
-                       "rows: allocations"},
-                      "allocate before the loop, use a caching or stream-ordered allocator (cudaMallocAsync), and "
-                      "capture after warm-up"});
+  findings.push_back(
+      {"allocation-churn",
+       severity_of(part),
+       fmt::format("the host spends {:.1f}% of the run making and freeing memory, streams and events{}", 100 * part,
+                   told.beside()),
+       {fmt::format("{:.3f} seconds between the first and the last GPU activity of the processes ({})",
+                    seconds(left_ns), activity.processes.size()),
+        fmt::format("{} calls in all, most time in {} ({} calls)", count, largest.name, largest.count),
+        "rows: allocations"},
+       "allocate before the loop, use a caching or stream-ordered allocator (cudaMallocAsync), and capture after warm-up"});
 }
 
 void add_overhead(const JobReport& report, const Windows& windows, std::vector<Finding>& findings) {

@@ -54,10 +54,8 @@ void add_coverage_findings(const Table& coverage, std::vector<Finding>& findings
                      launched.count, rank.size()),
          {fmt::format("worst is rank {} with {:.1f}%; table nvtx_coverage has all", launched.worst_rank,
                       100 * launched.worst),
-          "what rests on launches (launch latency, NVTX ranges and phases of kernels, causes on the host) covers only "
-          "this part"},
-         "capture with -t cuda,nvtx from before the work is launched, and export without --times; kernels of a "
-         "CUDA graph have the call that launches the graph"});
+          "what rests on launches (launch latency, NVTX ranges and phases of kernels, causes on the host) covers only this part"},
+         "capture with -t cuda,nvtx from before the work is launched, and export without --times; kernels of a CUDA graph have the call that launches the graph"});
   }
   if (covered.count > 0) {
     findings.push_back(
@@ -67,11 +65,8 @@ void add_coverage_findings(const Table& coverage, std::vector<Finding>& findings
                      covered.count, rank.size()),
          {fmt::format("worst is rank {} with {:.1f}%; table nvtx_coverage has all", covered.worst_rank,
                       100 * covered.worst),
-          "sums by NVTX range leave out the rest; kernels launched by other threads than the range's (PyTorch's "
-          "autograd) are in none, but phases take them by time"},
-         "annotate the main phases (step, forward, backward, optimizer; prefill, decode), in every thread that "
-         "launches "
-         "work"});
+          "sums by NVTX range leave out the rest; kernels launched by other threads than the range's (PyTorch's autograd) are in none, but phases take them by time"},
+         "annotate the main phases (step, forward, backward, optimizer; prefill, decode), in every thread that launches work"});
   }
 }
 
@@ -148,8 +143,7 @@ void add_throttling_finding(const JobReport& report, const Table& throttling, co
   }
   if (ranks.size() > most_named) finding.evidence.push_back("table gpu_throttling has all");
   finding.recommendation =
-      "compare power and temperature of these GPUs with their peers (nvidia-smi -q -d POWER,TEMPERATURE,PERFORMANCE), "
-      "then power caps, cooling and the application clocks";
+      "compare power and temperature of these GPUs with their peers (nvidia-smi -q -d POWER,TEMPERATURE,PERFORMANCE), then power caps, cooling and the application clocks";
   findings.push_back(std::move(finding));
 }
 

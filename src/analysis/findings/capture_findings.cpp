@@ -60,8 +60,7 @@ void add_dominant_kernel_finding(const JobReport& report, std::vector<Finding>& 
                     duration_text(total_ns / std::max<std::int64_t>(count, 1))),
         fmt::format("rows: kernels where name = '{}'", name)},
        std::string(is_alone ? "once the other ranks are captured" : "make this kernel faster before anything else") +
-           ": profile it with Nsight Compute (ncu --set full), and compare it "
-           "with what the GPU can do (--ncu, --gpu-peaks)",
+           ": profile it with Nsight Compute (ncu --set full), and compare it with what the GPU can do (--ncu, --gpu-peaks)",
        total_ns,
        {},
        {rank.trace_rank},
@@ -85,8 +84,7 @@ void judge_short_capture(const JobReport& report, std::vector<Finding>& findings
                   duration_text(busy_ns(busiest)), duration_text(busiest.window_ns));
   finding.evidence.emplace_back("rows: ranks (window_ns, idle_ns)");
   finding.recommendation =
-      "capture a later and longer part: several steps after warm-up (nsys profile --delay, or "
-      "--capture-range=cudaProfilerApi)";
+      "capture a later and longer part: several steps after warm-up (nsys profile --delay, or --capture-range=cudaProfilerApi)";
   findings.insert(findings.begin(), std::move(finding));
 }
 

@@ -83,8 +83,7 @@ bool looks_like_communication(std::string_view demangled) {
   static const Regex collective("(?i)all_?reduce|all_?gather|reduce_?scatter|all_?(to|2)_?all");
   static const Regex expert_exchange("(?i)dispatch|combine");
   static const Regex local(
-      "(?i)(thread|warp|block|cluster)_?all_?reduce|split|flash|attention|attn|mla_|fmha|softmax|lse|prepare|"
-      "preprocess|prologue|epilogue|layout");
+      "(?i)(thread|warp|block|cluster)_?all_?reduce|split|flash|attention|attn|mla_|fmha|softmax|lse|prepare|preprocess|prologue|epilogue|layout");
   const std::string_view name = function_name(demangled);
   if (!collective.occurs_in(name) && !expert_exchange.occurs_in(unqualified(name))) return false;
   return !local.occurs_in(name);
@@ -100,8 +99,7 @@ std::optional<Finding> find_unknown_communication(const JobReport& report) {
   finding.id = "unknown-communication";
   finding.severity = FindingSeverity::medium;  // a name is no proof
   finding.title = fmt::format(
-      "{:.1f}% of the time of kernels is in such as look like communication but are not known to be: waiting in them "
-      "counts as compute, so who is late for them cannot be seen",
+      "{:.1f}% of the time of kernels is in such as look like communication but are not known to be: waiting in them counts as compute, so who is late for them cannot be seen",
       100 * part);
   for (std::size_t i = 0; i < std::min(time.suspected.size(), most_named); ++i) {
     const SuspectedKernel& one = time.suspected[i];

@@ -32,8 +32,7 @@ std::optional<Finding> find_connection_setup(const JobReport& report) {
     longest_ns = std::max(longest_ns, first[i]);
     if (++communicators <= static_cast<std::int64_t>(most_shown))
       finding.evidence.push_back(fmt::format(
-          "communicator {}, {} members: the first collective transfers for {:.3f} ms, the longest of {} later "
-          "ones for {:.3f} ms",
+          "communicator {}, {} members: the first collective transfers for {:.3f} ms, the longest of {} later ones for {:.3f} ms",
           names[i], members[i], 1e3 * seconds(first[i]), later[i], 1e3 * seconds(longest[i])));
   }
   const double part = share(cost_ns, window_ns);
@@ -44,11 +43,9 @@ std::optional<Finding> find_connection_setup(const JobReport& report) {
       "{:.1f}% of GPU time is the first collective of {} communicator{}, up to {}: NCCL makes connections in it, once",
       100 * part, communicators, communicators == 1 ? "" : "s", duration_text(longest_ns));
   finding.evidence.emplace_back(
-      "all members wait for it together; it is no slow link, and nobody is late (table "
-      "first_collectives)");
+      "all members wait for it together; it is no slow link, and nobody is late (table first_collectives)");
   finding.recommendation =
-      "leave the first steps out (--skip-warmup), or run each communicator once before the loop (a small all-reduce; "
-      "NCCL_RUNTIME_CONNECT=0 makes connections when the communicator is made)";
+      "leave the first steps out (--skip-warmup), or run each communicator once before the loop (a small all-reduce; NCCL_RUNTIME_CONNECT=0 makes connections when the communicator is made)";
   finding.cost_ns = cost_ns;
   return finding;
 }

@@ -40,9 +40,7 @@ std::optional<Finding> find_contention(const JobReport& report) {
   finding.evidence.push_back(fmt::format("lost: {} of {} beside collectives (table contended_kernels)",
                                          gpu_time(lost_ns), gpu_time(beside_ns)));
   finding.recommendation =
-      "let collectives hold fewer multiprocessors: NCCL_MAX_CTAS or NCCL_MAX_NCHANNELS, or NVLink SHARP and copy "
-      "engines where the machine has them; look at late ranks first, because a collective that waits for one slows "
-      "compute all that time; overlapping is worth it as long as a collective would take longer than what is lost";
+      "let collectives hold fewer multiprocessors: NCCL_MAX_CTAS or NCCL_MAX_NCHANNELS, or NVLink SHARP and copy engines where the machine has them; look at late ranks first, because a collective that waits for one slows compute all that time; overlapping is worth it as long as a collective would take longer than what is lost";
   finding.cost_ns = lost_ns;
   return finding;
 }

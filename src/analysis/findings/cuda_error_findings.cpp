@@ -48,18 +48,11 @@ std::map<std::int64_t, Failure> failures_of(const Table& errors) {
 std::string advice_for(std::int64_t status, StatusSeverity severity) {
   constexpr std::int64_t no_memory = 2, ecc = 214, nvlink = 220;
   if (status == no_memory)
-    return "make room: a smaller batch, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or find what fills the "
-           "memory "
-           "(capture with --cuda-memory-usage=true, table gpu_memory); a caching allocator that frees all it has and "
-           "asks "
-           "again stalls its rank";
+    return "make room: a smaller batch, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or find what fills the memory (capture with --cuda-memory-usage=true, table gpu_memory); a caching allocator that frees all it has and asks again stalls its rank";
   if (status == ecc || status == nvlink)
-    return "drain the node: nvidia-smi -q -d ECC,ROW_REMAPPER, nvidia-smi nvlink -e, dmesg for Xid; run dcgmi diag -r "
-           "3";
+    return "drain the node: nvidia-smi -q -d ECC,ROW_REMAPPER, nvidia-smi nvlink -e, dmesg for Xid; run dcgmi diag -r 3";
   if (severity == StatusSeverity::fatal)
-    return "find the kernel that failed: run again with CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer; look for "
-           "Xid in "
-           "dmesg; times after the error are not those of a working job";
+    return "find the kernel that failed: run again with CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer; look for Xid in dmesg; times after the error are not those of a working job";
   return "read the program's log at that time; the call did not do what it was called for";
 }
 

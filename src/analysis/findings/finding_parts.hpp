@@ -15,21 +15,15 @@ bool names_who_is_late(const Finding& finding);
 
 /// What to do where the GPU is slow that a trace rank shares with others.
 inline constexpr std::string_view advice_for_shared_gpu =
-    "compare its share of the GPU with that of the others on it (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, the MIG slice, "
-    "how many processes are on it), and see what else runs there (nvidia-smi); clocks and power are the same for all "
-    "of them";
+    "compare its share of the GPU with that of the others on it (CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, the MIG slice, how many processes are on it), and see what else runs there (nvidia-smi); clocks and power are the same for all of them";
 
 /// What to do where one GPU is.
 inline constexpr std::string_view advice_for_slow_gpu =
-    "compare clocks, temperature, power and ECC errors with its peers (nvidia-smi -q -d "
-    "CLOCK,POWER,TEMPERATURE,PERFORMANCE,ECC); check that no other process uses it; if it stays slow, drain it";
+    "compare clocks, temperature, power and ECC errors with its peers (nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE,ECC); check that no other process uses it; if it stays slow, drain it";
 
 /// What to do where all GPUs of a node are slow.
 inline constexpr std::string_view advice_for_slow_node =
-    "look at what its GPUs share: power supply and cooling, power limit and clocks that were set on the node "
-    "(nvidia-smi "
-    "-q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE), BIOS power profile, other jobs on it (a noisy neighbour); if it stays "
-    "slow, drain it and repeat the run";
+    "look at what its GPUs share: power supply and cooling, power limit and clocks that were set on the node (nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,PERFORMANCE), BIOS power profile, other jobs on it (a noisy neighbour); if it stays slow, drain it and repeat the run";
 
 /// "GPU 1 on node001"; empty where the report does not know the trace rank.
 std::string place_of(const JobReport& report, std::int32_t trace_rank);

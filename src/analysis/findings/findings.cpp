@@ -95,8 +95,7 @@ void add_exposed_communication(const JobReport& report, const JobTotals& totals,
   } else {
     finding.severity = FindingSeverity::low;
     finding.title = fmt::format(
-        "{:.1f}% of GPU time is communication that no compute hides, of which waiting and transfers cannot be "
-        "separated",
+        "{:.1f}% of GPU time is communication that no compute hides, of which waiting and transfers cannot be separated",
         100 * part);
     finding.recommendation =
         "capture all ranks over the same steps on clocks that can be compared, then see how much of it is waiting";
@@ -156,22 +155,21 @@ bool communicates_by_kernels(const JobReport& report) {
 
 Finding find_withheld(const JobReport& report) {
   if (!communicates_by_kernels(report)) {
-    return {"withheld-arrivals",
-            FindingSeverity::medium,
-            fmt::format("{} calls into MPI are in no collective: nothing tells their communicators",
-                        report.withheld_arrivals),
-            {"handles of communicators differ from process to process; which of them are one is concluded from when "
-             "calls end, and no conclusion is drawn where that is not clear"},
-            "capture with a version of nsys that records commUid (table MPI_COLLECTIVES_EVENTS)"};
+    return {
+        "withheld-arrivals",
+        FindingSeverity::medium,
+        fmt::format("{} calls into MPI are in no collective: nothing tells their communicators",
+                    report.withheld_arrivals),
+        {"handles of communicators differ from process to process; which of them are one is concluded from when calls end, and no conclusion is drawn where that is not clear"},
+        "capture with a version of nsys that records commUid (table MPI_COLLECTIVES_EVENTS)"};
   }
-  return {"withheld-arrivals",
-          FindingSeverity::medium,
-          fmt::format("{} communication kernels are in no collective: nothing tells their communicators",
-                      report.withheld_arrivals),
-          {"without NCCL's payload, which streams communicate with each other is concluded from when operations end; "
-           "where several communicators share a stream, or their operations end alike, no conclusion is drawn"},
-          "export again with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL "
-          "2.25 or later records communicators)"};
+  return {
+      "withheld-arrivals",
+      FindingSeverity::medium,
+      fmt::format("{} communication kernels are in no collective: nothing tells their communicators",
+                  report.withheld_arrivals),
+      {"without NCCL's payload, which streams communicate with each other is concluded from when operations end; where several communicators share a stream, or their operations end alike, no conclusion is drawn"},
+      "export again with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 or later records communicators)"};
 }
 
 void add_quality_findings(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
@@ -201,8 +199,7 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
          FindingSeverity::info,
          "message sizes and communicators are not in (all of) the traces: collectives were matched by order",
          {"sequences are equal on all members, or aligned; bandwidths need sizes and are left out"},
-         "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep "
-         "(NCCL 2.25 or later records communicators)"});
+         "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 or later records communicators)"});
   }
   if (report.clock.violations * 10 > report.instances) {
     findings.push_back(
@@ -210,13 +207,9 @@ void add_quality_findings(const JobReport& report, const JobTotals& totals, std:
          FindingSeverity::high,
          fmt::format("{} of {} matched collectives are impossible: a member left before the last one entered",
                      report.clock.violations, report.instances),
-         {"operations of different groups were probably taken for one: without NCCL's payload the traces do not say "
-          "who "
-          "belongs to a communicator",
+         {"operations of different groups were probably taken for one: without NCCL's payload the traces do not say who belongs to a communicator",
           "nothing about lateness is drawn from them; waits, bandwidths and verdicts leave them out"},
-         "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 "
-         "or "
-         "later records communicators)"});
+         "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 or later records communicators)"});
   }
   if (!report.trace_ranks.empty()) add_unrelated_clocks(report.clock.sessions, findings);
   if (unknown) findings.push_back(*std::move(unknown));

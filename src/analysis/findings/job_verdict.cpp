@@ -194,8 +194,7 @@ std::string tell_that_nobody_is_late(const JobReport& report, bool is_whole) {
   if (report.ranks.empty()) return tell_what_inputs_hold(report);
   if (report.unjudged * 2 > report.instances) {
     return fmt::format(
-        "Lateness cannot be judged: for {} of {} matched collectives the clocks cannot be compared or the times are "
-        "impossible.",
+        "Lateness cannot be judged: for {} of {} matched collectives the clocks cannot be compared or the times are impossible.",
         report.unjudged, report.instances);
   }
   if (std::string unjudged = tell_unjudged(report); report.instances > 0 && !unjudged.empty()) {

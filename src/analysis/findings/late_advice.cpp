@@ -26,34 +26,24 @@ bool is_garbage_collection(std::string_view name) {
 std::string advice_for_host(WorkPart part, const std::string& host_was_in) {
   if (host_was_in.starts_with("MPI_")) return "find who comes late to that call of MPI, or take it out of the step";
   if (part == WorkPart::unseen && !host_was_in.empty())
-    return "take that function off the launching thread (worker processes, prefetching), or make it faster; all that "
-           "CPU "
-           "samples met there: table cpu_functions";
+    return "take that function off the launching thread (worker processes, prefetching), or make it faster; all that CPU samples met there: table cpu_functions";
   switch (part) {
     case WorkPart::module_load:
       return "load GPU code before the loop: a warm-up step with every shape, or CUDA_MODULE_LOADING=EAGER";
     case WorkPart::file_access:
-      return "take file access out of the training thread: more data loader workers with prefetching, a local copy of "
-             "the data set, checkpoints written in the background; compare the storage of this host with its peers'";
+      return "take file access out of the training thread: more data loader workers with prefetching, a local copy of the data set, checkpoints written in the background; compare the storage of this host with its peers'";
     case WorkPart::named_range:
       if (is_garbage_collection(host_was_in))
         return "collect garbage at fixed steps on all ranks at once (gc.disable() and gc.collect(), or gc.freeze())";
-      return "take what that NVTX range does off the launching thread (data: more data loader workers with "
-             "prefetching; "
-             "checkpoint: written in the background), or let all ranks do it at the same step";
+      return "take what that NVTX range does off the launching thread (data: more data loader workers with prefetching; checkpoint: written in the background), or let all ranks do it at the same step";
     case WorkPart::system_wait:
-      return "find what the launching thread waits for (the system call is in the evidence): a lock, a data loader "
-             "worker, a network file system; capture with --osrt-threshold=1000 and --backtrace for its stack";
+      return "find what the launching thread waits for (the system call is in the evidence): a lock, a data loader worker, a network file system; capture with --osrt-threshold=1000 and --backtrace for its stack";
     case WorkPart::descheduled:
-      return "give the launching thread a separate core: check the binding (numactl, srun --cpu-bind=cores), the "
-             "number of threads (OMP_NUM_THREADS, data loader workers) and other processes on this host";
+      return "give the launching thread a separate core: check the binding (numactl, srun --cpu-bind=cores), the number of threads (OMP_NUM_THREADS, data loader workers) and other processes on this host";
     case WorkPart::launching:
-      return "make fewer and larger launches (CUDA graphs, torch.compile, fused kernels), and compare the CPU "
-             "frequency governor and load of this host with its peers'";
+      return "make fewer and larger launches (CUDA graphs, torch.compile, fused kernels), and compare the CPU frequency governor and load of this host with its peers'";
     default:
-      return "find what the host did in the idle times of its GPU (rows of straggler_cases or long_waits): capture "
-             "this rank again "
-             "with -t cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree --python-sampling=true";
+      return "find what the host did in the idle times of its GPU (rows of straggler_cases or long_waits): capture this rank again with -t cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree --python-sampling=true";
   }
 }
 
@@ -62,37 +52,27 @@ std::string advice_for_host(WorkPart part, const std::string& host_was_in) {
 std::string advice_for_one(Cause cause, WorkPart part, const std::string& host_was_in) {
   switch (cause) {
     case Cause::slow_kernel:
-      return "compare clocks, power and temperature with its peers'; where nothing throttles it, drain the node and "
-             "test "
-             "the GPU";
+      return "compare clocks, power and temperature with its peers'; where nothing throttles it, drain the node and test the GPU";
     case Cause::extra_work:
-      return "find what it runs that its peers do not (the kernels and their NVTX range are in the evidence): an "
-             "evaluation, a checkpoint, logging on one rank; else balance the work: layers per stage, micro-batches";
+      return "find what it runs that its peers do not (the kernels and their NVTX range are in the evidence): an evaluation, a checkpoint, logging on one rank; else balance the work: layers per stage, micro-batches";
     case Cause::uneven_work:
       return fmt::format("its GPU is as fast as the others: {}", advice_for_uneven_work);
     case Cause::launch_starved:
       return advice_for_host(part, host_was_in);
     case Cause::sync_stall:
-      return "remove the synchronisation from the step: no .item(), .cpu() or print of GPU values, "
-             "torch.cuda.synchronize() only for timing; a synchronisation that returns late points to an overloaded "
-             "host or to CUDA_LAUNCH_BLOCKING";
+      return "remove the synchronisation from the step: no .item(), .cpu() or print of GPU values, torch.cuda.synchronize() only for timing; a synchronisation that returns late points to an overloaded host or to CUDA_LAUNCH_BLOCKING";
     case Cause::blocking_copy:
-      return "copy asynchronously: pinned host memory (pin_memory=True) with non_blocking=True on a separate stream, "
-             "prefetched before it is needed; keep what stays equal on the GPU";
+      return "copy asynchronously: pinned host memory (pin_memory=True) with non_blocking=True on a separate stream, prefetched before it is needed; keep what stays equal on the GPU";
     case Cause::allocation:
-      return "allocate before the loop, or from a pool (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, "
-             "cudaMallocAsync); no torch.cuda.empty_cache() in the step; look for a rank whose memory is nearly full";
+      return "allocate before the loop, or from a pool (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, cudaMallocAsync); no torch.cuda.empty_cache() in the step; look for a rank whose memory is nearly full";
     case Cause::slow_link:
-      return "check the links of the members named in the evidence (nvidia-smi nvlink -e, ibstat, counters of the "
-             "switch), and the mapping of ranks to nodes";
+      return "check the links of the members named in the evidence (nvidia-smi nvlink -e, ibstat, counters of the switch), and the mapping of ranks to nodes";
     case Cause::profiler_overhead:
-      return "do not trust the times of this rank: profile less (fewer --trace domains, no sampling, a shorter "
-             "--capture-range), and repeat before looking for a fault in the job";
+      return "do not trust the times of this rank: profile less (fewer --trace domains, no sampling, a shorter --capture-range), and repeat before looking for a fault in the job";
     case Cause::unknown:
       break;
   }
-  return "capture this rank and a peer with -t cuda,nvtx,osrt --cpuctxsw=process-tree --cuda-graph-trace=node, and "
-         "compare their GPUs (nvidia-smi -q -d CLOCK,PERFORMANCE)";
+  return "capture this rank and a peer with -t cuda,nvtx,osrt --cpuctxsw=process-tree --cuda-graph-trace=node, and compare their GPUs (nvidia-smi -q -d CLOCK,PERFORMANCE)";
 }
 
 std::string advice(const JobReport& report, const Straggler& late) {
@@ -107,8 +87,7 @@ std::string advice(const JobReport& report, const Straggler& late) {
     case Cause::sync_stall:
     case Cause::blocking_copy:
     case Cause::allocation:
-      return "compare the host with others: CPU frequency governor, BIOS power profile, other jobs on it (a noisy "
-             "neighbour), daemons; then " +
+      return "compare the host with others: CPU frequency governor, BIOS power profile, other jobs on it (a noisy neighbour), daemons; then " +
              advice_for_one(late.cause, late.part, late.host_was_in);
     default:
       return advice_for_one(late.cause, late.part, late.host_was_in);

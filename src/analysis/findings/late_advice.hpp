@@ -10,8 +10,7 @@ namespace nsys_explain::analysis {
 
 /// What to do where work depends on data.
 inline constexpr std::string_view advice_for_uneven_work =
-    "balance the work: sequence lengths per rank (bucketing, packing, sorting by length), padding, tokens per expert "
-    "(capacity factor, load-balancing loss, experts per rank)";
+    "balance the work: sequence lengths per rank (bucketing, packing, sorting by length), padding, tokens per expert (capacity factor, load-balancing loss, experts per rank)";
 
 /// Of one GPU, or of places that share no more than their part of the program. `host_was_in`: Straggler::host_was_in.
 std::string advice_for_one(Cause cause, WorkPart part, const std::string& host_was_in);

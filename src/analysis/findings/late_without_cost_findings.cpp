@@ -37,8 +37,7 @@ void add_late_without_cost(const JobReport& report, std::vector<Finding>& findin
   finding.evidence.push_back(fmt::format("rows of store.h5: steps where trace_rank = {}",
                                          report.late_without_cost.front().trace_ranks.front()));
   finding.recommendation =
-      "see whether others wait for it in a way that the replay does not know, such as collectives that are launched "
-      "ahead: compare the length of a step with one of a run without it";
+      "see whether others wait for it in a way that the replay does not know, such as collectives that are launched ahead: compare the length of a step with one of a run without it";
   finding.trace_ranks = report.late_without_cost.front().trace_ranks;
   findings.push_back(std::move(finding));
 }

@@ -61,12 +61,10 @@ std::string test_to_run(const SlowLink& link) {
   if (link.expected_gbs > 0)
     text += fmt::format(": equal links reach {:.3g} GB/s (busbw) in this job, this one {:.3g}", link.expected_gbs,
                         link.measured_gbs);
-  return text + (inside ? "; if it is slow there, too, look for links that are down or retry (nvidia-smi nvlink -s -e, "
-                          "nvidia-smi topo -m, dmesg for Xid 74), else for the transport that NCCL chose "
-                          "(NCCL_DEBUG=INFO)"
-                        : "; if it is slow there, too, look for errors and speed of the ports in between (ibstat, "
-                          "perfquery -x, ethtool -S), else for NIC and GPUDirect RDMA that NCCL chose "
-                          "(NCCL_DEBUG=INFO)");
+  return text +
+         (inside
+              ? "; if it is slow there, too, look for links that are down or retry (nvidia-smi nvlink -s -e, nvidia-smi topo -m, dmesg for Xid 74), else for the transport that NCCL chose (NCCL_DEBUG=INFO)"
+              : "; if it is slow there, too, look for errors and speed of the ports in between (ibstat, perfquery -x, ethtool -S), else for NIC and GPUDirect RDMA that NCCL chose (NCCL_DEBUG=INFO)");
 }
 
 /// "trace rank 6 (GPU 2 on node001)"; of other places as they are described.
@@ -172,14 +170,15 @@ void add_idle_artefact(const JobReport& report, std::vector<Finding>& findings) 
     artefacts += use.artefacts;
   }
   if (artefacts * 20 < samples || artefacts == 0) return;
-  findings.push_back({"nvlink-idle-artefact",
-                      FindingSeverity::info,
-                      "NVLink counters read as fully utilised while links were idle",
-                      {fmt::format("{} of {} samples read as (nearly) 100% on every counter though no collective ran, "
-                                   "or as more than a link can carry; they are left out of all means",
-                                   artefacts, samples),
-                       "a documented limitation of nsys' GPU metrics for inactive links"},
-                      "trust means during collectives only; a newer driver and nsys may not show this"});
+  findings.push_back(
+      {"nvlink-idle-artefact",
+       FindingSeverity::info,
+       "NVLink counters read as fully utilised while links were idle",
+       {fmt::format(
+            "{} of {} samples read as (nearly) 100% on every counter though no collective ran, or as more than a link can carry; they are left out of all means",
+            artefacts, samples),
+        "a documented limitation of nsys' GPU metrics for inactive links"},
+       "trust means during collectives only; a newer driver and nsys may not show this"});
 }
 
 void add_unbalanced_exchange(const JobReport& report, std::vector<Finding>& findings) {

@@ -133,8 +133,7 @@ void tell_untraced(const JobReport& report, bool somebody_is_late, Finding& find
   for (const InputReport& input : report.inputs)
     if (input.status == InputStatus::degraded) finding.evidence.push_back(input.message);
   finding.recommendation =
-      "let nsys trace the CUDA of all processes: give it --trace-fork-before-exec=true, start the workers by spawn "
-      "rather than fork, or run each rank under a separate nsys";
+      "let nsys trace the CUDA of all processes: give it --trace-fork-before-exec=true, start the workers by spawn rather than fork, or run each rank under a separate nsys";
 }
 
 /// Trace ranks of which nothing tells whose collectives are theirs.
@@ -150,8 +149,7 @@ void tell_unplaced(const JobReport& report, std::span<const std::int32_t> unplac
   }
   finding.evidence.emplace_back("rows: communicators with fewer ranks than their size");
   finding.recommendation =
-      "export these reports again with all tables: nsys export --type sqlite --include-blobs=true --include-json=true "
-      "REPORT.nsys-rep; if something is missing still, capture all ranks alike (-t cuda,nvtx)";
+      "export these reports again with all tables: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep; if something is missing still, capture all ranks alike (-t cuda,nvtx)";
 }
 
 }  // namespace

@@ -90,25 +90,26 @@ OverlapAdvice explain_exposed_communication(const JobReport& report) {
   const double beside = share(counts.beside_compute, counts.communication);
   if (beside > most)
     reason(
-        fmt::format("{:.0f}% of the communication kernels run on the stream of compute, so neither can run while the "
-                    "other does (table streams)",
-                    100 * beside),
+        fmt::format(
+            "{:.0f}% of the communication kernels run on the stream of compute, so neither can run while the other does (table streams)",
+            100 * beside),
         "give communication a separate stream");
   if (const std::size_t ranks = ranks_with(report, "CUDA_DEVICE_MAX_CONNECTIONS", "1"); ranks > 0 && beside <= most)
-    reason(fmt::format("CUDA_DEVICE_MAX_CONNECTIONS=1 on {} of {} ranks: all streams of a GPU share one hardware "
-                       "queue, so kernels start in the order of launches, and compute behind a collective waits for it",
-                       ranks, report.trace_ranks.size()),
-           "unset CUDA_DEVICE_MAX_CONNECTIONS, or launch compute before the collective that it may overlap (tensor "
-           "parallel layers rely on that order)");
+    reason(
+        fmt::format(
+            "CUDA_DEVICE_MAX_CONNECTIONS=1 on {} of {} ranks: all streams of a GPU share one hardware queue, so kernels start in the order of launches, and compute behind a collective waits for it",
+            ranks, report.trace_ranks.size()),
+        "unset CUDA_DEVICE_MAX_CONNECTIONS, or launch compute before the collective that it may overlap (tensor parallel layers rely on that order)");
   if (const std::size_t ranks = ranks_with(report, "CUDA_LAUNCH_BLOCKING", "1"); ranks > 0)
     reason(fmt::format("CUDA_LAUNCH_BLOCKING=1 on {} of {} ranks: each launch waits until its kernel is over", ranks,
                        report.trace_ranks.size()),
            "unset CUDA_LAUNCH_BLOCKING");
   if (const double paced = launch_paced_share(report); paced > most)
-    reason(fmt::format("for {:.0f}% of that time the host had not launched the compute that came next{} (table "
-                       "exposed_communication)",
-                       100 * paced, longest_synchronisation(report)),
-           "launch ahead: no synchronisation between a collective and the compute that may run beside it");
+    reason(
+        fmt::format(
+            "for {:.0f}% of that time the host had not launched the compute that came next{} (table exposed_communication)",
+            100 * paced, longest_synchronisation(report)),
+        "launch ahead: no synchronisation between a collective and the compute that may run beside it");
   if (steps.empty()) steps.emplace_back("overlap them with compute (bucket sizes, prefetching), or move fewer bytes");
   advice.recommendation = fmt::format("{}", fmt::join(steps, "; "));
   return advice;

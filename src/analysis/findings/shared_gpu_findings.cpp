@@ -37,14 +37,12 @@ void add_shared_gpu_finding(const JobReport& report, std::vector<Finding>& findi
           fmt::format("{}: {}, UUID {}", trace_ranks_text(of_gpu), place_of(report, of_gpu.front()), uuid));
   }
   finding.evidence.emplace_back(
-      "their kernels wait for each other or each have a part of it, so GPU time counts it once for each of them (table "
-      "ranks)");
+      "their kernels wait for each other or each have a part of it, so GPU time counts it once for each of them (table ranks)");
   finding.id = "shared-gpus";
   finding.title =
       fmt::format("{} ranks share {}", ranks, gpus.size() == 1 ? "one GPU" : fmt::format("{} GPUs", gpus.size()));
   finding.recommendation =
-      "where each should have a separate GPU, bind it before its first CUDA call (torch.cuda.set_device(LOCAL_RANK), "
-      "CUDA_VISIBLE_DEVICES, srun --gpus-per-task=1); where sharing is meant (MPS, MIG), nothing";
+      "where each should have a separate GPU, bind it before its first CUDA call (torch.cuda.set_device(LOCAL_RANK), CUDA_VISIBLE_DEVICES, srun --gpus-per-task=1); where sharing is meant (MPS, MIG), nothing";
   findings.push_back(std::move(finding));
 }
 

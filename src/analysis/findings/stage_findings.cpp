@@ -97,9 +97,9 @@ void add_pipeline_bubble_finding(const JobReport& report, Nanoseconds told_ns, s
   findings.push_back(
       {"pipeline-bubble",
        severity_of(part),
-       fmt::format("{:.1f}% of GPU time is pipeline stages waiting for each other without anybody being late: the "
-                   "schedule's bubble",
-                   100 * part),
+       fmt::format(
+           "{:.1f}% of GPU time is pipeline stages waiting for each other without anybody being late: the schedule's bubble",
+           100 * part),
        {fmt::format("{} of waiting in collectives and exchanges{}", gpu_time_of(left_ns, windows_ns),
                     told_ns > 0 ? ", besides that of other findings" : ""),
         "with as many micro-batches as m, s stages alike wait for (s - 1) / (m + s - 1) of the time"},
@@ -128,15 +128,11 @@ void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& fi
        fmt::format("the pipeline stage of rank{} {} computes {:.0f}% longer than the others, which wait for it",
                    ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "), 100 * longer),
        {fmt::format(
-            "{:.3f} ms of kernels in a span of steps, {:.3f} ms in the median of the other stages; {:.3f} ms of "
-            "it in kernels of a name, grid and block that other stages run, too (table stage_balance)",
+            "{:.3f} ms of kernels in a span of steps, {:.3f} ms in the median of the other stages; {:.3f} ms of it in kernels of a name, grid and block that other stages run, too (table stage_balance)",
             ms(stage.kernel_ns), ms(stage.others_kernel_ns), ms(stage.shared_ns)),
         fmt::format("it waits for {:.1f}% of its time, the others for {:.1f}%", 100 * waits, 100 * others_wait),
-        "a stage has no peers: the traces do not tell whether it has larger or more work than was meant (longer or "
-        "more "
-        "micro-batches, other shapes), or the model was divided so (layers, embedding, head and loss)"},
-       "compare its kernels with another stage's (table kernels_by_launch), then move layers from it to the others, or "
-       "give the stage with the head or the embedding fewer layers",
+        "a stage has no peers: the traces do not tell whether it has larger or more work than was meant (longer or more micro-batches, other shapes), or the model was divided so (layers, embedding, head and loss)"},
+       "compare its kernels with another stage's (table kernels_by_launch), then move layers from it to the others, or give the stage with the head or the embedding fewer layers",
        gain_ns});
   findings.back().trace_ranks = ranks;
   if (!tell_saving(report, findings.back()))

@@ -69,13 +69,10 @@ void add_step_time_finding(const JobReport& report, std::vector<Finding>& findin
                                            change.step, ms(change.before_ns), ms(change.after_ns),
                                            p_value_equation(change.p_value)));
   finding.evidence.push_back(
-      fmt::format("half of all steps lie within {:.3f} ms; no rank is late from that step "
-                  "on by itself (table steps)",
+      fmt::format("half of all steps lie within {:.3f} ms; no rank is late from that step on by itself (table steps)",
                   ms(report.step_time.spread_ns)));
   finding.recommendation =
-      "look for what changed for all at that time: clocks of the GPUs under a power or temperature limit "
-      "(nvidia-smi -q -d POWER,TEMPERATURE,PERFORMANCE), another job on the network or the file system, longer "
-      "sequences; compare both parts by --steps";
+      "look for what changed for all at that time: clocks of the GPUs under a power or temperature limit (nvidia-smi -q -d POWER,TEMPERATURE,PERFORMANCE), another job on the network or the file system, longer sequences; compare both parts by --steps";
   Nanoseconds windows_ns = 0;
   for (const RankSummary& rank : report.ranks) windows_ns += rank.budget.window_ns;
   finding.cost_ns = static_cast<Nanoseconds>(most_saved * static_cast<double>(windows_ns));

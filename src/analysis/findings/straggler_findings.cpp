@@ -137,8 +137,7 @@ Finding unproven_finding(const JobReport& report, const SuspectedStraggler& susp
                                   p_value_text(suspect.verdict_p_value)),
                       fmt::format("{} steps like these would prove it", suspect.steps_needed)};
   finding.recommendation = fmt::format(
-      "capture {} steps or more of all ranks (a later end of --capture-range or --duration), and compare "
-      "caused_wait_ns and own_lateness_ns by rank in table steps",
+      "capture {} steps or more of all ranks (a later end of --capture-range or --duration), and compare caused_wait_ns and own_lateness_ns by rank in table steps",
       suspect.steps_needed);
   finding.cost_ns = who.delay_cost_ns;
   return finding;
@@ -156,8 +155,7 @@ Finding unseen_finding(const JobReport& report, const SuspectedStraggler& suspec
   finding.evidence = {
       fmt::format("{}; work at equal program positions is compared step by step, which needs no common clock",
                   p_value_equation(who.p_value)),
-      "the cost is an upper bound: what it takes longer; too many collectives are unmatched, or there are too many to "
-      "replay the job"};
+      "the cost is an upper bound: what it takes longer; too many collectives are unmatched, or there are too many to replay the job"};
   finding.recommendation = advice(report, who);
   finding.cost_ns = suspect.estimated_cost_ns;
   return finding;
@@ -210,26 +208,21 @@ void tell_rotating_cause(const JobReport& report, Finding& finding) {
   const double held = 100 * report.delay.rotating_share;
   switch (report.delay.rotating_cause) {
     case Cause::uneven_work:
-      finding.evidence.push_back(
-          fmt::format("{:.0f}% of it is for who runs more or larger kernels in that step than the median of its peers: "
-                      "work that depends on data (columns of table steps; grids in kernels_by_launch)",
-                      held));
+      finding.evidence.push_back(fmt::format(
+          "{:.0f}% of it is for who runs more or larger kernels in that step than the median of its peers: work that depends on data (columns of table steps; grids in kernels_by_launch)",
+          held));
       finding.recommendation = std::string(advice_for_uneven_work);
       break;
     case Cause::slow_kernel:
       finding.evidence.push_back(fmt::format(
-          "{:.0f}% of it is for whose kernels of equal grids take longer in that step: work that depends on "
-          "data, or clocks that change",
+          "{:.0f}% of it is for whose kernels of equal grids take longer in that step: work that depends on data, or clocks that change",
           held));
       finding.recommendation =
-          "see which kernels take longer (table kernel_peers, spread of kernels_by_launch): a few, and work depends on "
-          "data (sequence lengths, tokens per expert), or all, and clocks change (nvidia-smi -q -d CLOCK,POWER)";
+          "see which kernels take longer (table kernel_peers, spread of kernels_by_launch): a few, and work depends on data (sequence lengths, tokens per expert), or all, and clocks change (nvidia-smi -q -d CLOCK,POWER)";
       break;
     default:
       finding.recommendation =
-          "look for what hits every host now and then: data loader workers that run dry, launching threads without a "
-          "separate core (srun --cpu-bind=cores), daemons and interrupts on the hosts, garbage collection; capture "
-          "with NVTX ranges around them; one rank's pause costs everybody, so pauses at the same step are cheaper";
+          "look for what hits every host now and then: data loader workers that run dry, launching threads without a separate core (srun --cpu-bind=cores), daemons and interrupts on the hosts, garbage collection; capture with NVTX ranges around them; one rank's pause costs everybody, so pauses at the same step are cheaper";
   }
 }
 
@@ -273,10 +266,9 @@ void add_rotating_delay_finding(const JobReport& report, std::vector<Finding>& f
   }
   finding.evidence.push_back(
       fmt::format("the others wait {} in {} of the job", gpu_time(unnamed_ns), duration_text(time.span_ns)));
-  finding.evidence.push_back(
-      fmt::format("{} ranks take part; the largest share is {:.1f}% (rank {}); in most steps one of them "
-                  "delays all others (column caused_wait_ns of table steps)",
-                  ranks, 100 * share(worst->caused_wait_ns, unnamed_ns), worst->trace_rank));
+  finding.evidence.push_back(fmt::format(
+      "{} ranks take part; the largest share is {:.1f}% (rank {}); in most steps one of them delays all others (column caused_wait_ns of table steps)",
+      ranks, 100 * share(worst->caused_wait_ns, unnamed_ns), worst->trace_rank));
   if (balanced != nullptr) tell_saving(*balanced, finding);
   tell_rotating_cause(report, finding);
   finding.cost_ns = unnamed_ns;
@@ -317,8 +309,7 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
                               100 * cost, alone ? "it" : "mostly the last one", tell_cause(cause, part, host_was_in));
   finding.evidence.push_back(fmt::format("that is {:.0f}% of all waiting", 100 * share(held_ns, all_ns)));
   finding.evidence.push_back(
-      "each line is one delay, by the collective before which it came about (rows of table long_waits); nobody is late "
-      "often enough for a verdict");
+      "each line is one delay, by the collective before which it came about (rows of table long_waits); nobody is late often enough for a verdict");
   finding.recommendation = cause == Cause::slow_kernel && shares_its_gpu(report, report.long_waits.front().trace_rank)
                                ? std::string(advice_for_shared_gpu)
                                : advice_for_one(cause, part, host_was_in);

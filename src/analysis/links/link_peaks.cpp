@@ -35,10 +35,9 @@ std::vector<LinkPeak> parse_link_peaks(std::string_view text) {
     const auto [rest, problem] = std::from_chars(line.data(), line.data() + line.size(), gbs);
     const std::string_view name = trimmed(line.substr(static_cast<std::size_t>(rest - line.data())));
     if (problem != std::errc() || !(gbs > 0 && gbs < 1e6) || name.empty()) {
-      throw std::runtime_error(
-          fmt::format("line {} of the link peaks is not 'GBS NAME': '{}'; without it estimates would rest on the wrong "
-                      "peak; write for instance '450 NVIDIA H100'",
-                      number, line));
+      throw std::runtime_error(fmt::format(
+          "line {} of the link peaks is not 'GBS NAME': '{}'; without it estimates would rest on the wrong peak; write for instance '450 NVIDIA H100'",
+          number, line));
     }
     peaks.push_back({std::string(name), gbs});
   }

@@ -56,9 +56,7 @@ std::string message_of(const std::vector<NvlinkUse>& gpus) {
                   ranks.size(), following.size(), significant_p);
   if (judged.size() < ranks.size())
     message += fmt::format(
-        "; of {} that cannot be told: their samples within the GPU's activity are too few, or do not vary (nsys "
-        "samples "
-        "every 100 us unless told otherwise, --gpu-metrics-frequency)",
+        "; of {} that cannot be told: their samples within the GPU's activity are too few, or do not vary (nsys samples every 100 us unless told otherwise, --gpu-metrics-frequency)",
         ranks.size() - judged.size());
   if (artefacts > 0) {
     message += fmt::format(
@@ -91,10 +89,10 @@ struct Mean {
 NvlinkReport summarise_nvlink(const std::vector<Table>& tables, const std::vector<TraceRankIdentity>& trace_ranks,
                               const std::vector<LinkPeak>& own_peaks) {
   NvlinkReport report;
-  report.message = has_gpu_counters(tables)
-                       ? "GPU metrics were recorded, and there are no NVLink counters among them: the GPUs have no "
-                         "NVLink, or the set of metrics leaves it out (--gpu-metrics-set)"
-                       : "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
+  report.message =
+      has_gpu_counters(tables)
+          ? "GPU metrics were recorded, and there are no NVLink counters among them: the GPUs have no NVLink, or the set of metrics leaves it out (--gpu-metrics-set)"
+          : "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
   const Table* table = find_table(tables, schema::nvlink);
   if (table == nullptr || table->row_count() == 0) return report;
   struct Weighted {

@@ -100,8 +100,7 @@ void judge_class(std::span<const TransferGroup* const> members, std::span<RankSe
     set.measured_gbs = medians[i];
     set.expected_gbs = reference;
     set.example = fmt::format(
-        "{} of {} bytes among ranks {} (communicator {}): median {:.3g} GB/s, of {} equal groups a quarter "
-        "reaches {:.3g} GB/s",
+        "{} of {} bytes among ranks {} (communicator {}): median {:.3g} GB/s, of {} equal groups a quarter reaches {:.3g} GB/s",
         operation_name(group.operation), set.bytes, fmt::join(group.trace_ranks, ", "),
         names[static_cast<std::size_t>(group.communicator)], medians[i], members.size() - 1, reference);
   }

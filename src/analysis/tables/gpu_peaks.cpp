@@ -106,8 +106,7 @@ PeakTable parse_gpu_peaks(std::string_view text) {
   for (const Line& line : significant_lines(text)) {
     const auto refuse = [&](std::string_view problem) {
       return std::runtime_error(fmt::format(
-          "line {} of the GPU peaks {}, so shares of peak would be wrong; lines are 'KEY=VALUE ... NAME' with the keys "
-          "fp64, fp32, tf32, fp16, fp8 (TFLOP/s) and bandwidth (GB/s), for example: fp16=900 bandwidth=3350 H100 80GB",
+          "line {} of the GPU peaks {}, so shares of peak would be wrong; lines are 'KEY=VALUE ... NAME' with the keys fp64, fp32, tf32, fp16, fp8 (TFLOP/s) and bandwidth (GB/s), for example: fp16=900 bandwidth=3350 H100 80GB",
           line.number, problem));
     };
     GpuPeaks peaks;

@@ -311,10 +311,7 @@ std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc
   const auto has = [&](Field field) { return std::find(fields.begin(), fields.end(), field) != fields.end(); };
   if (!has(Field::time) || !(has(Field::sm_clock) || has(Field::throttle) || has(Field::sm_active))) {
     throw std::runtime_error(
-        "its first line does not name a time and SM clocks or throttle reasons, so nothing can be said about "
-        "throttling; "
-        "record it with: nvidia-smi --query-gpu=timestamp,uuid,index,clocks.current.sm,clocks.max.sm,"
-        "clocks_event_reasons.active,utilization.gpu,power.draw,temperature.gpu --format=csv -lms 100");
+        "its first line does not name a time and SM clocks or throttle reasons, so nothing can be said about throttling; record it with: nvidia-smi --query-gpu=timestamp,uuid,index,clocks.current.sm,clocks.max.sm,clocks_event_reasons.active,utilization.gpu,power.draw,temperature.gpu --format=csv -lms 100");
   }
   std::vector<GpuSample> samples;
   std::size_t without_time = 0;
@@ -332,9 +329,7 @@ std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc
   }
   if (without_time > samples.size()) {
     throw std::runtime_error(fmt::format(
-        "{} of its {} lines have no time that can be read, so they cannot be placed in the run; times are "
-        "UTC in ns, us, "
-        "ms or s, or 2026/01/31 12:00:00.123{}",
+        "{} of its {} lines have no time that can be read, so they cannot be placed in the run; times are UTC in ns, us, ms or s, or 2026/01/31 12:00:00.123{}",
         without_time, rows.size() - 1,
         is_dmon ? "; dcgmi dmon writes none: dcgmi dmon -e 100,155,150,1002,1004,1005 -d 100 | ts '%.s'" : ""));
   }

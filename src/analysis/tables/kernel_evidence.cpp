@@ -162,9 +162,7 @@ std::vector<NcuKernel> parse_ncu_csv(std::string_view text) {
       rows.begin(), rows.end(), [](const Row& row) { return column_of(row, "ID") && column_of(row, "Kernel Name"); });
   if (header == rows.end()) {
     throw std::runtime_error(
-        "it has no header with 'ID' and 'Kernel Name', so it is not Nsight Compute's CSV and no kernel's work is "
-        "known; "
-        "make it with: ncu --import REPORT.ncu-rep --csv --page raw > FILE.csv");
+        "it has no header with 'ID' and 'Kernel Name', so it is not Nsight Compute's CSV and no kernel's work is known; make it with: ncu --import REPORT.ncu-rep --csv --page raw > FILE.csv");
   }
   std::map<std::string, std::pair<NcuKernel, std::array<std::int64_t, 8>>> kernels;
   for (const auto& [key, metrics] : read_launches(rows, static_cast<std::size_t>(header - rows.begin()))) {
@@ -344,8 +342,7 @@ GemmLog parse_cublas_log(std::string_view text) {
   }
   if (log.empty()) {
     throw std::runtime_error(
-        "it holds no matrix multiplication, so no work is known; run the program with CUBLAS_LOGINFO_DBG=1 "
-        "CUBLAS_LOGDEST_DBG=FILE and CUBLASLT_LOG_LEVEL=2 CUBLASLT_LOG_FILE=FILE");
+        "it holds no matrix multiplication, so no work is known; run the program with CUBLAS_LOGINFO_DBG=1 CUBLAS_LOGDEST_DBG=FILE and CUBLASLT_LOG_LEVEL=2 CUBLASLT_LOG_FILE=FILE");
   }
   return log;
 }
@@ -354,10 +351,9 @@ std::vector<WeightRule> parse_weights(std::string_view text) {
   std::vector<WeightRule> rules;
   for (const Line& line : significant_lines(text)) {
     const auto refuse = [&](std::string_view problem) {
-      return std::runtime_error(
-          fmt::format("line {} of the weights {}, so its bandwidth would be wrong; lines are 'BYTES "
-                      "PATTERN', for example: 33.5M gemvx::kernel",
-                      line.number, problem));
+      return std::runtime_error(fmt::format(
+          "line {} of the weights {}, so its bandwidth would be wrong; lines are 'BYTES PATTERN', for example: 33.5M gemvx::kernel",
+          line.number, problem));
     };
     const std::size_t gap = line.text.find_first_of(" \t");
     if (gap == std::string::npos) throw refuse("has no pattern");

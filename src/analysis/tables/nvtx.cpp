@@ -17,8 +17,7 @@ using enum ColumnKind;
 Table sum_table(const NamedRanges& r, const Parents& parents) {
   Table table = make_table(with_columns(
       {"nvtx_sum",
-       "Host time of NVTX ranges, most time first; open ranges end at the last event of the trace. With "
-       "the first trace rank of each process",
+       "Host time of NVTX ranges, most time first; open ranges end at the last event of the trace. With the first trace rank of each process",
        {}},
       range_columns(),
       {{"own_ns", integer, "ns", "sum without push/pop ranges directly inside; that of StartEnd as it is"}}));

@@ -240,16 +240,15 @@ class PairDurations {
 };
 
 Table kernels_in_ranges_table(const NamedRanges& r, const SurroundedKernels& kernels, const DeviceLaunches& launches) {
-  Table table = make_table(with_columns({"nvtx_kernels",
-                                         "Kernels launched inside NVTX ranges on the same thread, most time first; a "
-                                         "kernel counts for every range around "
-                                         "it",
-                                         {}},
-                                        {{"domain", text, "", "NVTX domain; empty: the default one"},
-                                         {"range", text, "", "label, without PyTorch's operator number"},
-                                         {"style", ColumnKind::text, "", "PushPop or StartEnd"},
-                                         {"kernel", text, "", "kernel with its template and argument lists"}},
-                                        {{"ranges", integer, "", "ranges of that name that launched the kernel"}}));
+  Table table = make_table(with_columns(
+      {"nvtx_kernels",
+       "Kernels launched inside NVTX ranges on the same thread, most time first; a kernel counts for every range around it",
+       {}},
+      {{"domain", text, "", "NVTX domain; empty: the default one"},
+       {"range", text, "", "label, without PyTorch's operator number"},
+       {"style", ColumnKind::text, "", "PushPop or StartEnd"},
+       {"kernel", text, "", "kernel with its template and argument lists"}},
+      {{"ranges", integer, "", "ranges of that name that launched the kernel"}}));
   const PairDurations durations(kernels, launches);
   const auto& strings = r.events.trace.strings;
   const std::vector<KernelPair>& pairs = kernels.found.pairs;

@@ -293,9 +293,7 @@ RequestLog parse_requests(std::string_view text) {
   const bool tells_times = has(RequestField::arrival) && (has(RequestField::end) || has(RequestField::first_token));
   if (!tells_times && !has(RequestField::ttft) && !has(RequestField::latency)) {
     throw std::runtime_error(
-        "its first line names neither arrival and end of requests, nor ttft or latency, so nothing can be said about "
-        "them; write a line 'arrival,first_token,end,prompt_tokens,output_tokens' and one for each request, or give "
-        "what vllm bench serve --save-result --save-detailed writes");
+        "its first line names neither arrival and end of requests, nor ttft or latency, so nothing can be said about them; write a line 'arrival,first_token,end,prompt_tokens,output_tokens' and one for each request, or give what vllm bench serve --save-result --save-detailed writes");
   }
   RequestLog log;
   const auto longest_ns = static_cast<Nanoseconds>(latest_ns / static_cast<double>(rows.size()));  // sums fit
@@ -311,8 +309,7 @@ RequestLog parse_requests(std::string_view text) {
   }
   if (log.unusable > 0 && log.requests.empty()) {
     throw std::runtime_error(fmt::format(
-        "none of its {} lines has a time that can be read, so nothing can be said about requests; times are "
-        "numbers, in seconds or in the unit that the column's name ends in",
+        "none of its {} lines has a time that can be read, so nothing can be said about requests; times are numbers, in seconds or in the unit that the column's name ends in",
         rows.size() - 1));
   }
   if (log.elapsed_ns <= 0) log.elapsed_ns = no_time;

@@ -157,8 +157,7 @@ std::vector<PhaseRule> parse_phase_map(std::string_view text) {
   for (const Line& line : significant_lines(text)) {
     const auto refuse = [&](std::string_view problem) {
       return std::runtime_error(fmt::format(
-          "line {} of the phase map {}, so no range would be found by it; lines are 'PHASE PATTERN', for example: "
-          "prefill ^execute_context",
+          "line {} of the phase map {}, so no range would be found by it; lines are 'PHASE PATTERN', for example: prefill ^execute_context",
           line.number, problem));
     };
     const std::size_t gap = line.text.find_first_of(" \t");

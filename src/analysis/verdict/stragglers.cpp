@@ -22,9 +22,7 @@ namespace {
 std::string describe_balance(const StageBalance& stage) {
   const auto ms = [](Nanoseconds time_ns) { return static_cast<double>(time_ns) * 1e-6; };
   return fmt::format(
-      "the stage computes {:.3f} ms in every span of steps, the median of the other stages {:.3f} ms; kernels of equal "
-      "name, grid and block that other stages run take {:.2f} times as long here; kernels of this stage alone, such as "
-      "embedding or loss ({:.3f} ms), are not counted (table stage_balance)",
+      "the stage computes {:.3f} ms in every span of steps, the median of the other stages {:.3f} ms; kernels of equal name, grid and block that other stages run take {:.2f} times as long here; kernels of this stage alone, such as embedding or loss ({:.3f} ms), are not counted (table stage_balance)",
       ms(stage.kernel_ns), ms(stage.others_kernel_ns),
       static_cast<double>(stage.shared_ns) / static_cast<double>(stage.others_shared_ns),
       ms(stage.kernel_ns - stage.shared_ns));
@@ -95,10 +93,9 @@ void add_proof(const Place& place, const JobDelays& delays, Straggler& straggler
   if (slow_by_kernels(place, delays) == p_value) {
     double ratio = 0;
     for (const std::size_t r : place.ranks) ratio += delays.speed[r].ratio / static_cast<double>(place.ranks.size());
-    straggler.evidence.push_back(
-        fmt::format("kernels of equal name, grid and block take {:.3f} times as long as on its peers (tables gpu_speed "
-                    "and kernel_peers); {}",
-                    ratio, p_value_equation(p_value)));
+    straggler.evidence.push_back(fmt::format(
+        "kernels of equal name, grid and block take {:.3f} times as long as on its peers (tables gpu_speed and kernel_peers); {}",
+        ratio, p_value_equation(p_value)));
     return;
   }
   if (const StageBalance* stage = find_overfull_stage(delays, place.ranks)) {

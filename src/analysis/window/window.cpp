@@ -215,14 +215,11 @@ bool has_gpu_activity(const ProcessTrace& process) {
 std::string missing_ranges(const WindowRequest& request) {
   if (request.range) {
     return fmt::format(
-        "no process that uses a GPU has the NVTX range '{}'{} of --filter-nvtx, so nothing of this input is in the "
-        "window; table nvtx_sum of a run without it lists the ranges and their domains",
+        "no process that uses a GPU has the NVTX range '{}'{} of --filter-nvtx, so nothing of this input is in the window; table nvtx_sum of a run without it lists the ranges and their domains",
         request.range->label,
         request.range->index ? fmt::format(" number {} (counted from 0)", *request.range->index) : "");
   }
-  return "no process that uses a GPU has the steps asked for, so nothing of this input is in the window; steps are "
-         "NVTX "
-         "ranges such as 'step 12' (others by --phase-map); without them use --filter-time";
+  return "no process that uses a GPU has the steps asked for, so nothing of this input is in the window; steps are NVTX ranges such as 'step 12' (others by --phase-map); without them use --filter-time";
 }
 
 }  // namespace

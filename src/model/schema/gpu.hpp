@@ -130,8 +130,7 @@ inline constexpr struct GpuSamples : Declaration {
   Real median_dram_active_percent{*this, "median_dram_active_percent", "%"};
 } gpu_samples{
     {"gpu_samples",
-     "Samples of this trace rank's GPU during its GPU activity, from NVML or DCGM (--nvml) and the trace's own "
-     "GPU metrics; -1: not sampled"}};
+     "Samples of this trace rank's GPU during its GPU activity, from NVML or DCGM (--nvml) and the trace's own GPU metrics; -1: not sampled"}};
 
 inline constexpr struct GpuCounters : Declaration {
   Text part{*this, "part", "",
@@ -188,9 +187,9 @@ inline constexpr struct StageBalance : Declaration {
   Integer others_shared_ns{*this, "others_shared_ns", "ns", "likewise, of the median of the other stages"};
   Real surplus{*this, "surplus", "", "share of kernel_ns beyond the others' that shared kernels account for"};
   Real p_value{*this, "p_value", "", "bound on its probability if stages were dealt out at random"};
-} stage_balance{{"stage_balance",
-                 "Kernel time of each pipeline stage per span of whole steps, of its median trace rank on a GPU of "
-                 "usual speed"}};
+} stage_balance{
+    {"stage_balance",
+     "Kernel time of each pipeline stage per span of whole steps, of its median trace rank on a GPU of usual speed"}};
 
 inline constexpr struct Streams : Declaration {
   Integer context{*this, "context"};
@@ -262,8 +261,7 @@ inline constexpr struct Roofline : Declaration {
                       "Nsight Compute: of loads from and stores to shared memory, per launch"};
 } roofline{
     {"roofline",
-     "Work per launch from Nsight Compute over the durations in this trace; -1: not collected, or the GPU's peak "
-     "is not known"}};
+     "Work per launch from Nsight Compute over the durations in this trace; -1: not collected, or the GPU's peak is not known"}};
 
 inline constexpr struct KernelPeers : Declaration {
   Text name{*this, "name", "", "kernel with its template and argument lists"};
@@ -290,9 +288,9 @@ inline constexpr struct SharedGpus : Declaration {
   Integer idle_ns{*this, "idle_ns", "ns", "window - busy"};
   Real idle_percent{*this, "idle_percent", "%", "of the window"};
   Integer longest_gap_ns{*this, "longest_gap_ns", "ns", "without a kernel"};
-} shared_gpus{{"shared_gpus",
-               "One row per GPU that several processes of an export launch kernels on: launches and idle time of all "
-               "together; the other tables have each by itself"}};
+} shared_gpus{
+    {"shared_gpus",
+     "One row per GPU that several processes of an export launch kernels on: launches and idle time of all together; the other tables have each by itself"}};
 
 inline constexpr struct GpuTrace : Declaration {
   Time start_ns{*this, "start_ns", "ns"};

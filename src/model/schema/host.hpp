@@ -111,9 +111,9 @@ inline constexpr struct Phases : Declaration {
   Integer kernel_ns{*this, "kernel_ns", "ns", "sum of their durations"};
   Integer other_thread_kernel_ns{*this, "other_thread_kernel_ns", "ns",
                                  "of that: launched by threads without phases, attributed by time"};
-} phases{{"phases",
-          "GPU work by phase of the program (NVTX ranges); a kernel belongs to the innermost phase around "
-          "its launch, and to its step besides"}};
+} phases{
+    {"phases",
+     "GPU work by phase of the program (NVTX ranges); a kernel belongs to the innermost phase around its launch, and to its step besides"}};
 
 inline constexpr struct Serving : Declaration {
   Text latency{*this, "latency", "", "time_to_first_token or time_per_output_token"};
@@ -129,9 +129,9 @@ inline constexpr struct NvtxCoverage : Declaration {
   Integer covered_kernels{*this, "covered_kernels", "",
                           "those launched inside a range on the same thread, NCCL's ranges not counted"};
   Integer covered_ns{*this, "covered_ns", "ns", "their durations"};
-} nvtx_coverage{{"nvtx_coverage",
-                 "How much of the kernel time can be attributed: to a launching call, and to an NVTX range of the "
-                 "program"}};
+} nvtx_coverage{
+    {"nvtx_coverage",
+     "How much of the kernel time can be attributed: to a launching call, and to an NVTX range of the program"}};
 
 inline constexpr struct LaunchLatency : Declaration {
   Integer lower_ns{*this, "lower_ns", "ns", "shortest latency that counts here"};

@@ -53,9 +53,9 @@ inline constexpr struct Steps : Declaration {
   Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work, over the step's collectives"};
   Integer wait_ns{*this, "wait_ns", "ns", "waiting for other members"};
   Integer caused_wait_ns{*this, "caused_wait_ns", "ns", "waiting that would vanish without its own lateness"};
-  Integer apart{*this, "apart", "",
-                "1: all trace ranks do more in it than a step, and take more than twice as long, so it is no part of "
-                "the mean step and of savings; else 0"};
+  Integer apart{
+      *this, "apart", "",
+      "1: all trace ranks do more in it than a step, and take more than twice as long, so it is no part of the mean step and of savings; else 0"};
 } steps{{"steps", "One row per step of the job and trace rank, by step, then trace rank"}};
 
 inline constexpr struct Slowdown : Declaration {
@@ -64,32 +64,28 @@ inline constexpr struct Slowdown : Declaration {
   Real slowdown{*this, "slowdown", "", "elapsed time over that with this as is usual"};
 } slowdown{
     {"slowdown",
-     "How much longer the job takes than if something were as is usual, by replay (after Lin et al. 2025): mending it "
-     "saves 1 - 1 / slowdown"}};
+     "How much longer the job takes than if something were as is usual, by replay (after Lin et al. 2025): mending it saves 1 - 1 / slowdown"}};
 
 inline constexpr struct CriticalPath : Declaration {
   Integer step{*this, "step", "", "as in steps; -1: behind the last, or no steps are known"};
   Integer trace_rank{*this, "trace_rank", "", "where it was done"};
   Text kind{
       *this, "kind", "",
-      "compute, copy, transfer (of a collective once its last member had entered), launch (to the start on the GPU, "
-      "and gaps between kernels), host (until it launched) or unknown"};
+      "compute, copy, transfer (of a collective once its last member had entered), launch (to the start on the GPU, and gaps between kernels), host (until it launched) or unknown"};
   Integer duration_ns{*this, "duration_ns", "ns", "on the path; the rows add up to the elapsed time"};
 } critical_path{
     {"critical_path",
-     "What the end of the run waited for, from the last activity back to the first, by step, trace rank and "
-     "kind"}};
+     "What the end of the run waited for, from the last activity back to the first, by step, trace rank and kind"}};
 
 inline constexpr struct ExposedCommunication : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
   Text operation{*this, "operation", "", "of the collective; unknown: communication that is in none"};
   Text collective{
       *this, "collective", "",
-      "arrival_skew (before its last member had entered), transfer, unmatched, or inconclusive (it took less "
-      "than three standard uncertainties of the clocks)"};
-  Text compute{*this, "compute", "",
-               "why none ran: blocking (it, or the host, waited for communication), launch_paced (the host had not "
-               "launched it) or not_told"};
+      "arrival_skew (before its last member had entered), transfer, unmatched, or inconclusive (it took less than three standard uncertainties of the clocks)"};
+  Text compute{
+      *this, "compute", "",
+      "why none ran: blocking (it, or the host, waited for communication), launch_paced (the host had not launched it) or not_told"};
   Integer duration_ns{*this, "duration_ns", "ns",
                       "the rows of a trace rank add up to its exposed_communication_ns (table ranks)"};
 } exposed_communication{{"exposed_communication",
@@ -118,10 +114,7 @@ inline constexpr struct StepBudget : Declaration {
 inline constexpr struct RunParts : Declaration {
   Text part{
       *this, "part", "",
-      "start_up: before the first step; slow_first_steps: they compile or allocate; unshared_steps: other processes "
-      "did "
-      "not record them; steps; after: what follows the last step that is analysed; activity: what is analysed where no "
-      "steps are known"};
+      "start_up: before the first step; slow_first_steps: they compile or allocate; unshared_steps: other processes did not record them; steps; after: what follows the last step that is analysed; activity: what is analysed where no steps are known"};
   Time begin_ns{*this, "begin_ns", "ns", "job time at which the host began it"};
   Integer duration_ns{*this, "duration_ns", "ns", "of it, as far as there is GPU activity before and after"};
   Integer steps{*this, "steps", "", "that began in it"};
@@ -180,9 +173,9 @@ inline constexpr struct RankPlaces : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
   Text level{*this, "level", "", "as in stragglers"};
   Text place{*this, "place", "", "trace ranks of one level and place belong together"};
-} rank_places{{"rank_places",
-               "Where each trace rank sits: node, rail and rack, and its place in the parallel layout as "
-               "communicators show it"}};
+} rank_places{
+    {"rank_places",
+     "Where each trace rank sits: node, rail and rack, and its place in the parallel layout as communicators show it"}};
 
 inline constexpr struct Findings : Declaration {
   Text id{*this, "id", "", "stable name of the kind of finding"};
@@ -200,21 +193,21 @@ struct Cases : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "the last arriver"};
   Integer instance{*this, "instance", "", "row of collective_instances"};
   Integer last_enter_ns{*this, "last_enter_ns", "ns", "job time at which it entered"};
-  Integer caused_wait_ns{*this, "caused_wait_ns", "ns",
-                         "waiting that would vanish without its own lateness; where the case is "
-                         "the longest work rather than the longest wait, own_lateness_ns"};
+  Integer caused_wait_ns{
+      *this, "caused_wait_ns", "ns",
+      "waiting that would vanish without its own lateness; where the case is the longest work rather than the longest wait, own_lateness_ns"};
   Integer own_lateness_ns{*this, "own_lateness_ns", "ns", "lateness by own work"};
   Integer peer_trace_rank{*this, "peer_trace_rank", "", "the peer: median work of those that did the same"};
   Text cause{*this, "cause", "", "what this case speaks for; none: behind since an earlier collective"};
   Text part{*this, "part", "", "what differs most for that cause"};
   Integer same_kernels{*this, "same_kernels", "", "1: both launched the same kernels with the same grids"};
 };
-inline constexpr Cases straggler_cases{{"straggler_cases",
-                                        "Collectives that stragglers delayed, one per span of time, with the work of "
-                                        "the straggler and of a median peer before them"}};
-inline constexpr Cases long_waits{{"long_waits",
-                                   "Single collectives that hold much of the waiting, longest first, with the work of "
-                                   "the last arriver and of a median peer before them"}};
+inline constexpr Cases straggler_cases{
+    {"straggler_cases",
+     "Collectives that stragglers delayed, one per span of time, with the work of the straggler and of a median peer before them"}};
+inline constexpr Cases long_waits{
+    {"long_waits",
+     "Single collectives that hold much of the waiting, longest first, with the work of the last arriver and of a median peer before them"}};
 
 inline constexpr struct StragglerDifferences : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "the straggler, or last arriver of long_waits"};
@@ -228,9 +221,9 @@ inline constexpr struct StragglerDifferences : Declaration {
   Integer total_ns{*this, "total_ns", "ns", "on the straggler"};
   Integer peer_total_ns{*this, "peer_total_ns", "ns", "on the peer"};
   Integer difference_ns{*this, "difference_ns", "ns", "straggler less peer"};
-} straggler_differences{{"straggler_differences",
-                         "What stragglers did differently from a peer before the worst of straggler_cases, and last "
-                         "arrivers before long_waits, largest difference first"}};
+} straggler_differences{
+    {"straggler_differences",
+     "What stragglers did differently from a peer before the worst of straggler_cases, and last arrivers before long_waits, largest difference first"}};
 
 inline constexpr struct LevelSums : Declaration {
   Text level{*this, "level", "", "kind of place"};
@@ -257,7 +250,6 @@ inline constexpr struct WaitMatrix : Declaration {
   Integer cost_ns{*this, "cost_ns", "ns", "GPU time waited"};
 } wait_matrix{
     {"wait_matrix",
-     "Who waited for whom: the waiting of a row is what the own lateness of one trace rank, as the last arriver, "
-     "cost another; for each that waits the rows add up to its wait_ns"}};
+     "Who waited for whom: the waiting of a row is what the own lateness of one trace rank, as the last arriver, cost another; for each that waits the rows add up to its wait_ns"}};
 
 }  // namespace nsys_explain::schema

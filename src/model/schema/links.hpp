@@ -22,8 +22,7 @@ inline constexpr struct Nvlink : Declaration {
   Integer period_ns{*this, "period_ns", "ns", "median time between samples"};
   Integer artefacts{*this, "artefacts", "", "samples left out: idle links that read as fully utilised"};
 } nvlink{{"nvlink",
-          "One row per trace rank, direction of its NVLinks and operation: traffic during and outside of "
-          "collectives"}};
+          "One row per trace rank, direction of its NVLinks and operation: traffic during and outside of collectives"}};
 
 inline constexpr struct Network : Declaration {
   Text source{*this, "source", "", "nic or infiniband_switch"};
@@ -40,8 +39,7 @@ inline constexpr struct Network : Declaration {
   Integer samples{*this, "samples", "", "samples that count"};
   Integer period_ns{*this, "period_ns", "ns", "median length of a sample"};
 } network{{"network",
-           "One row per trace rank and metric of a port of its node: traffic during and outside of its "
-           "collectives"}};
+           "One row per trace rank and metric of a port of its node: traffic during and outside of its collectives"}};
 
 inline constexpr struct Messages : Declaration {
   Text communicator{*this, "communicator", "", "NCCL's communicator hash"};
@@ -88,9 +86,9 @@ inline constexpr struct Bandwidth : Declaration {
       *this, "expected_gbs", "GB/s",
       "median of the communicators with the same operation, size, members and nodes; nan: fewer than three"};
   Integer outlier{*this, "outlier", "", "1: below 0.8 of what is expected"};
-} bandwidth{{"bandwidth",
-             "One row per communicator, operation and power of two of the message size: speed of transfers once every "
-             "member is there"}};
+} bandwidth{
+    {"bandwidth",
+     "One row per communicator, operation and power of two of the message size: speed of transfers once every member is there"}};
 
 inline constexpr struct Slack : Declaration {
   Text communicator{*this, "communicator", "", "NCCL's communicator hash, or inferred-N"};
@@ -106,10 +104,9 @@ inline constexpr struct Slack : Declaration {
   Real required_gbs{*this, "required_gbs", "GB/s",
                     "bus bandwidth at which nine of ten delay no compute: bytes / (transfer + slack); nan: no sizes"};
   Real measured_gbs{*this, "measured_gbs", "GB/s", "bus bandwidth, median; nan: no sizes"};
-} slack{{"slack",
-         "How much longer collectives could take, at most, before any compute begins later, and the bandwidth that "
-         "this asks "
-         "for; by communicator, operation and power of two of the size"}};
+} slack{
+    {"slack",
+     "How much longer collectives could take, at most, before any compute begins later, and the bandwidth that this asks for; by communicator, operation and power of two of the size"}};
 
 inline constexpr struct ExchangeBalances : Declaration {
   Text communicator{*this, "communicator", "", "NCCL's communicator hash"};

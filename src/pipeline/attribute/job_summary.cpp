@@ -35,12 +35,12 @@ void add_missing_rank_warnings(const JobReport& report, std::vector<Warning>& wa
     if (seen == communicator.size) continue;
     warnings.push_back(
         {Severity::data_loss, WarningSource::analysis, communicator.size - seen,
-         fmt::format("members of communicator {} are not known ({} of {} seen): who they made wait, and whether they "
-                     "came last, cannot be told; {}",
-                     communicator.name, seen, communicator.size,
-                     communicator.size > std::ssize(report.trace_ranks)
-                         ? "add their traces"
-                         : "add their traces, or export all tables of those that are here")});
+         fmt::format(
+             "members of communicator {} are not known ({} of {} seen): who they made wait, and whether they came last, cannot be told; {}",
+             communicator.name, seen, communicator.size,
+             communicator.size > std::ssize(report.trace_ranks)
+                 ? "add their traces"
+                 : "add their traces, or export all tables of those that are here")});
   }
 }
 

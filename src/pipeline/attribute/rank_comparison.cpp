@@ -72,10 +72,9 @@ CategoriesOf parse_categories_of(const std::string& text) {
     is_right = is_right && !parsed.map.empty();
   }
   if (!is_right)
-    throw std::runtime_error(
-        fmt::format("--categories-of '{}' is not PATTERN=MAP or PATTERN=MAP,SECONDS, so no input can be told by it; "
-                    "write e.g. '*sglang*.sqlite=llm,62.5'",
-                    text));
+    throw std::runtime_error(fmt::format(
+        "--categories-of '{}' is not PATTERN=MAP or PATTERN=MAP,SECONDS, so no input can be told by it; write e.g. '*sglang*.sqlite=llm,62.5'",
+        text));
   return parsed;
 }
 
@@ -104,10 +103,9 @@ void CategoryPlan::require_inputs(const ingest::MergedDiscovery& found) const {
       return ingest::matches_pattern(special.pattern, input.path);
     });
     if (!matches && !matches_failed)
-      throw std::runtime_error(
-          fmt::format("--categories-of '{}' matches no input, so its map would tell nothing; write a "
-                      "pattern of their paths, such as '*/run1/*.sqlite'",
-                      special.pattern));
+      throw std::runtime_error(fmt::format(
+          "--categories-of '{}' matches no input, so its map would tell nothing; write a pattern of their paths, such as '*/run1/*.sqlite'",
+          special.pattern));
   }
 }
 

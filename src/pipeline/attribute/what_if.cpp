@@ -177,8 +177,7 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   if (job.too_many_arrivals() > 0) {
     report.warnings.push_back(
         {Severity::info, WarningSource::analysis, job.too_many_arrivals(),
-         "arrivals are more than one tool rank replays, so what mending would save is not told, and who is late is "
-         "judged by what others wait; analyse a part of the run (--steps)"});
+         "arrivals are more than one tool rank replays, so what mending would save is not told, and who is late is judged by what others wait; analyse a part of the run (--steps)"});
   }
   if (!job.is_here()) return;
   report.critical_path = critical_path_of(job.graph(), job.measured(), setting);

@@ -34,10 +34,9 @@ template <class Value>
 std::vector<Value> of_every_run(const std::vector<Value>& given, std::size_t runs, std::string_view option) {
   if (given.empty() || given.size() == runs) return given;
   if (given.size() == 1) return std::vector<Value>(runs, given.front());
-  throw std::invalid_argument(
-      fmt::format("{} has {} values for {} runs, so nobody can tell whose they are; give one "
-                  "for all runs, or one for each, with commas between them",
-                  option, given.size(), runs));
+  throw std::invalid_argument(fmt::format(
+      "{} has {} values for {} runs, so nobody can tell whose they are; give one for all runs, or one for each, with commas between them",
+      option, given.size(), runs));
 }
 
 /// What users call the runs. Throws std::invalid_argument.

@@ -20,10 +20,9 @@ namespace {
 Rename parse_rename(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0)
-    throw std::invalid_argument(
-        fmt::format("--rename '{}' is not PATTERN=REPLACEMENT, so names cannot be made alike by it; write e.g. "
-                    "'_sm[0-9]+=_sm'",
-                    text));
+    throw std::invalid_argument(fmt::format(
+        "--rename '{}' is not PATTERN=REPLACEMENT, so names cannot be made alike by it; write e.g. '_sm[0-9]+=_sm'",
+        text));
   try {
     return Rename(text.substr(0, equals), text.substr(equals + 1));
   } catch (const std::invalid_argument& error) {

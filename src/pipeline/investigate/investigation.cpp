@@ -143,10 +143,11 @@ std::vector<std::optional<analysis::Divergence>> compare_events(const exchange::
   for (Answers& part : all_gather_packed(communicator, answer_requests(requests, inquiry))) {
     for (Reply& reply : part.replies) events[reply.request] = std::move(reply.events);
     for (const std::string& name : part.unread) {
-      warnings.push_back({Severity::data_loss, WarningSource::analysis, 1,
-                          fmt::format("{} could not be read a second time, so causes rest on the profiles of its work, "
-                                      "without names of kernels and calls; run where the file can be read",
-                                      name)});
+      warnings.push_back(
+          {Severity::data_loss, WarningSource::analysis, 1,
+           fmt::format(
+               "{} could not be read a second time, so causes rest on the profiles of its work, without names of kernels and calls; run where the file can be read",
+               name)});
     }
   }
   for (std::size_t r = 0; r + 1 < requests.size(); r += 2) {

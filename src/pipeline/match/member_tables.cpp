@@ -112,9 +112,7 @@ Table communicator_mismatches_table() {
        {{"communicator", text, "", "NCCL's communicator hash, or inferred-N"},
         {"at_ns", ColumnKind::time, "ns", "job time of the latest enter of those that have the operation"},
         {"difference", text, "",
-         "missing, extra (most others lack it), operation, bytes, root, or unmatched (alike, but nothing shows that it "
-         "is "
-         "the same)"},
+         "missing, extra (most others lack it), operation, bytes, root, or unmatched (alike, but nothing shows that it is the same)"},
         {"differing_members", integer, "", "how many differ from the rest"},
         {"trace_rank", integer, "", "the first of them"},
         {"position", integer, "", "operations of the communicator that it had entered before"},
@@ -153,19 +151,16 @@ std::vector<Warning> mismatch_warnings(const std::vector<Table>& tables) {
   if (missing > 0) {
     warnings.push_back(
         {Severity::data_loss, WarningSource::analysis, missing,
-         "arrivals are missing in the middle of what their trace ranks captured: the trace lost them, or "
-         "the ranks did not take part; table communicator_members names the ranks, "
-         "communicator_mismatches the first operation"});
+         "arrivals are missing in the middle of what their trace ranks captured: the trace lost them, or the ranks did not take part; table communicator_members names the ranks, communicator_mismatches the first operation"});
   }
   std::int64_t different = 0;
   for (const std::string& what : column<std::string>(*find_table(tables, "communicator_mismatches"), "difference")) {
     different += what == "operation" || what == "bytes" || what == "root" ? 1 : 0;
   }
   if (different > 0) {
-    warnings.push_back({Severity::error, WarningSource::analysis, different,
-                        "communicators whose members do different things at one time (operation, bytes or root): NCCL "
-                        "forbids it, results are wrong or the job hangs; see table communicator_mismatches for ranks "
-                        "and positions"});
+    warnings.push_back(
+        {Severity::error, WarningSource::analysis, different,
+         "communicators whose members do different things at one time (operation, bytes or root): NCCL forbids it, results are wrong or the job hangs; see table communicator_mismatches for ranks and positions"});
   }
   return warnings;
 }

@@ -80,9 +80,7 @@ void require_ranks(Phases& phases, const exchange::Communicator& communicator, s
   exchange::run_agreed(communicator, "counting trace ranks", [&] {
     if (may_suffice || !communicator.is_root()) return;
     throw std::runtime_error(fmt::format(
-        "--require-ranks {}, but the {} traces found hold at most {} ranks: traces are missing, so nothing was "
-        "read; wait until they are written, name them (those on the nodes' own disks by a quoted pattern, with a tool "
-        "rank on every node), or leave the option out to analyse what is there",
+        "--require-ranks {}, but the {} traces found hold at most {} ranks: traces are missing, so nothing was read; wait until they are written, name them (those on the nodes' own disks by a quoted pattern, with a tool rank on every node), or leave the option out to analyse what is there",
         required, discovery.traces.size(), most));
   });
 }

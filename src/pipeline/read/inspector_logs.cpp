@@ -42,18 +42,17 @@ void judge(const std::vector<collectives::InspectorCoverage>& coverage, std::int
   };
   warn(Severity::info, keyed,
        "collectives took communicator and sequence number from NCCL Inspector's logs: what belongs together is exact");
-  warn(Severity::info, arrivals - keyed - exchange_kernels,
-       "communication kernels took no key from NCCL Inspector's logs, which leave out small messages, before NCCL 2.30 "
-       "sends and receives, and what ended before or after: these are matched by payload or order");
+  warn(
+      Severity::info, arrivals - keyed - exchange_kernels,
+      "communication kernels took no key from NCCL Inspector's logs, which leave out small messages, before NCCL 2.30 sends and receives, and what ended before or after: these are matched by payload or order");
   warn(Severity::info, keyed_exchanges,
        "sends and receives took communicator and peer from NCCL Inspector's logs: who exchanged with whom is exact");
-  warn(Severity::info, disagreeing,
-       "collectives took another time by NCCL Inspector's logs than by the trace, so that one of the two is wrong: "
-       "table "
-       "inspector_keys names communicators and ranks; lateness rests on the trace");
-  warn(Severity::data_loss, contradicting,
-       "records of NCCL Inspector's logs contradict the trace, so no key was taken from them: table inspector_keys "
-       "names communicators and ranks; check that log and trace are of one run");
+  warn(
+      Severity::info, disagreeing,
+      "collectives took another time by NCCL Inspector's logs than by the trace, so that one of the two is wrong: table inspector_keys names communicators and ranks; lateness rests on the trace");
+  warn(
+      Severity::data_loss, contradicting,
+      "records of NCCL Inspector's logs contradict the trace, so no key was taken from them: table inspector_keys names communicators and ranks; check that log and trace are of one run");
 }
 
 }  // namespace
@@ -65,9 +64,9 @@ InspectorFindings take_inspector_keys(const std::string& directory, const Trace&
   const auto communicates = [](const collectives::DeviceArrivals& device) { return !device.arrivals.empty(); };
   if (std::none_of(devices.begin(), devices.end(), communicates)) return findings;
   if (devices.size() > 1) {
-    findings.warnings.push_back({Severity::info, WarningSource::analysis, 1,
-                                 "processes drive several GPUs, and NCCL Inspector's logs do not say which of them ran "
-                                 "what: their collectives take no key from it"});
+    findings.warnings.push_back(
+        {Severity::info, WarningSource::analysis, 1,
+         "processes drive several GPUs, and NCCL Inspector's logs do not say which of them ran what: their collectives take no key from it"});
     return findings;
   }
   ingest::InspectorLog log = ingest::read_inspector_log(directory, trace.session.host, process.process_id);

@@ -52,16 +52,18 @@ void mark_lacking(std::vector<TraceFacts>& facts) {
   for (std::size_t i = 0; i < facts.size(); ++i) {
     const std::string path = ingest::shell_quoted(facts[i].input.path);
     if (!lacking[i].empty()) {
-      mark_degraded(facts[i], fmt::format("{} holds {}, unlike the other exports: what rests on them cannot be told of "
-                                          "its ranks; export all tables of every report, and capture every rank alike",
-                                          path, lacking[i]));
+      mark_degraded(
+          facts[i],
+          fmt::format(
+              "{} holds {}, unlike the other exports: what rests on them cannot be told of its ranks; export all tables of every report, and capture every rank alike",
+              path, lacking[i]));
     }
     if (!contents[i].untraced_processes.empty()) {
       mark_degraded(
           facts[i],
-          fmt::format("{} in {} called NCCL, and no GPU work of theirs is in it: their ranks are missing; let "
-                      "nsys trace the CUDA of all processes",
-                      ingest::untraced_text(contents[i]), path));
+          fmt::format(
+              "{} in {} called NCCL, and no GPU work of theirs is in it: their ranks are missing; let nsys trace the CUDA of all processes",
+              ingest::untraced_text(contents[i]), path));
     }
   }
 }

@@ -43,20 +43,19 @@ struct ArrivalCounts {
 
 void warn_about_arrivals(const ArrivalCounts& counts, std::vector<Warning>& warnings) {
   if (counts.without_call > 0 && counts.without_call < counts.communication) {
-    warnings.push_back({Severity::info, WarningSource::analysis, counts.without_call,
-                        "communication kernels without an NCCL range around their launch: their communicator "
-                        "is concluded from stream and order"});
+    warnings.push_back(
+        {Severity::info, WarningSource::analysis, counts.without_call,
+         "communication kernels without an NCCL range around their launch: their communicator is concluded from stream and order"});
   }
   if (counts.replayed > 0) {
     warnings.push_back(
         {Severity::info, WarningSource::analysis, counts.replayed,
-         "communication kernels are replayed by CUDA graphs that were made before the capture began: NCCL names "
-         "communicator and message size of these only while a graph is made; start the capture before that"});
+         "communication kernels are replayed by CUDA graphs that were made before the capture began: NCCL names communicator and message size of these only while a graph is made; start the capture before that"});
   }
   if (counts.fused > 0) {
-    warnings.push_back({Severity::info, WarningSource::analysis, counts.fused,
-                        "communication kernels carry several grouped collectives: each counts as one "
-                        "operation with the sum of the sizes; table fused_operations lists what it carries"});
+    warnings.push_back(
+        {Severity::info, WarningSource::analysis, counts.fused,
+         "communication kernels carry several grouped collectives: each counts as one operation with the sum of the sizes; table fused_operations lists what it carries"});
   }
 }
 
@@ -172,9 +171,9 @@ std::vector<Interval> steps_by_order(const Trace& trace, const ProcessTrace& pro
   const analysis::RecordedSteps recorded =
       analysis::record_steps({trace, process, *main, launches, classes.communication_kinds(*main), {}});
   if (recorded.source == analysis::StepSource::none) {
-    warnings.push_back({Severity::info, WarningSource::analysis, 1,
-                        "a process has no steps, neither NVTX ranges nor kernels that recur evenly, so --steps and "
-                        "--skip-warmup leave all of it; use --filter-time, or annotate steps as 'step 12'"});
+    warnings.push_back(
+        {Severity::info, WarningSource::analysis, 1,
+         "a process has no steps, neither NVTX ranges nor kernels that recur evenly, so --steps and --skip-warmup leave all of it; use --filter-time, or annotate steps as 'step 12'"});
     return {};
   }
   std::vector<Interval> steps;
@@ -194,9 +193,9 @@ void select_window(Trace& trace, const collectives::KernelClasses& classes, cons
       [&](const ProcessTrace& process) { return steps_by_order(trace, process, classes, warnings); });
   for (const ProcessTrace& process : trace.processes) {
     if (process.devices.empty() || windows.contains(process.global_pid)) continue;
-    warnings.push_back({Severity::data_loss, WarningSource::analysis, 1,
-                        "a process that uses a GPU has none of the NVTX ranges that make up the window: its trace "
-                        "ranks show no activity; annotate every rank alike"});
+    warnings.push_back(
+        {Severity::data_loss, WarningSource::analysis, 1,
+         "a process that uses a GPU has none of the NVTX ranges that make up the window: its trace ranks show no activity; annotate every rank alike"});
   }
 }
 
@@ -261,8 +260,7 @@ LocalTrace lost_trace(const ingest::AssignedTrace& assigned, TraceAccess access)
       assigned.name, InputStatus::failed,
       access == TraceAccess::never
           ? "the run ended before it was read, so its ranks are missing"
-          : "it is in no shard, and the file is not there or has changed, so its ranks are missing; name "
-            "all shard directories of the run, or merge on the host that holds the file"};
+          : "it is in no shard, and the file is not there or has changed, so its ranks are missing; name all shard directories of the run, or merge on the host that holds the file"};
   return lost;
 }
 

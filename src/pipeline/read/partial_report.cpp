@@ -150,8 +150,7 @@ void add_partial_finding(JobReport& report) {
       missing > 0
           ? fmt::format("this report is partial: the run was cut off, and {} of {} inputs are missing", missing,
                         report.inputs.size())
-          : "this report is partial: the run was cut off, and names of kernels and calls behind a verdict may be "
-            "missing";
+          : "this report is partial: the run was cut off, and names of kernels and calls behind a verdict may be missing";
   finding.recommendation = "finish the run with `nsys-explain-mpi merge` and its shards";
   if (missing > 0) finding.recommendation += "; nothing below counts for the missing ranks";
   report.findings.insert(report.findings.begin(), std::move(finding));

@@ -70,8 +70,7 @@ void require_columns_of(const TableSchema& joined, const TableSchema& of_rank) {
   const std::span<const ColumnSchema> columns = std::span(joined.columns).subspan(1);  // behind `trace_rank`
   if (std::equal(columns.begin(), columns.end(), of_rank.columns.begin(), of_rank.columns.end(), is_same)) return;
   throw std::runtime_error(fmt::format(
-      "table {} of two trace ranks has other columns, so their rows do not belong together; remove the cache or the "
-      "shards that they come from",
+      "table {} of two trace ranks has other columns, so their rows do not belong together; remove the cache or the shards that they come from",
       of_rank.name));
 }
 

@@ -25,10 +25,9 @@ JobSpecification job_of(const std::string& output_directory) {
 }
 
 std::runtime_error no_record(const std::string& path, const std::string& why) {
-  return std::runtime_error(
-      fmt::format("{} leaves no record: {}; without it the job is not whole; remove what was written and repeat the "
-                  "command",
-                  path, why));
+  return std::runtime_error(fmt::format(
+      "{} leaves no record: {}; without it the job is not whole; remove what was written and repeat the command", path,
+      why));
 }
 
 ingest::AssignedTrace found(const std::string& path) {

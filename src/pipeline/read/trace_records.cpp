@@ -105,8 +105,7 @@ std::optional<LocalTrace> TraceRecords::load(const ingest::AssignedTrace& assign
   if (places_.cache && places_.cache->is_foreign(key)) {
     const std::scoped_lock lock(mutex_);
     failure_ = fmt::format(
-        "does not take {}: another user made it or can write to it, so it may say anything; the trace is read itself; "
-        "give a --cache of your own",
+        "does not take {}: another user made it or can write to it, so it may say anything; the trace is read itself; give a --cache of your own",
         places_.cache->file_of(key).string());
   }
   return std::nullopt;

@@ -37,16 +37,14 @@ std::string load_plan(const std::vector<std::string>& directories) {
     if (!found) continue;
     if (plan && *plan != *found) {
       throw std::runtime_error(fmt::format(
-          "{} is of another run than the directories before it: traces of two runs would be mixed; name the shards of "
-          "one run",
+          "{} is of another run than the directories before it: traces of two runs would be mixed; name the shards of one run",
           directory));
     }
     plan = std::move(found);
   }
   if (!plan) {
     throw std::runtime_error(fmt::format(
-        "{} holds no shards of a run of this version ({}): there is nothing to finish; name the directory `shards` in "
-        "the output directory of a run that was cut off, or repeat the run",
+        "{} holds no shards of a run of this version ({}): there is nothing to finish; name the directory `shards` in the output directory of a run that was cut off, or repeat the run",
         directories.front(), NSYS_EXPLAIN_VERSION));
   }
   return *std::move(plan);

@@ -43,8 +43,7 @@ class UnlinkedFile {
     if (failure == 0) return;
     if (file_ >= 0) ::close(file_);
     throw std::runtime_error(fmt::format(
-        "the temporary directory {} has no room for its events ({} bytes more: {}), which --memory-limit keeps out of "
-        "memory, so it is left out; set TMPDIR to a disk with more room, or raise the limit",
+        "the temporary directory {} has no room for its events ({} bytes more: {}), which --memory-limit keeps out of memory, so it is left out; set TMPDIR to a disk with more room, or raise the limit",
         directory, bytes, std::generic_category().message(failure)));
   }
   ~UnlinkedFile() { ::close(file_); }

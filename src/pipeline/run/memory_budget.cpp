@@ -121,10 +121,7 @@ void MemoryBudget::refuse(const ingest::AssignedTrace& assigned, const ReadingCo
   const std::int64_t needed = std::max(cost.memory_bytes(1, fits_in_files), bytes_to_write);
   const std::int64_t held = *limit_bytes_ - room.memory_bytes;
   throw std::runtime_error(fmt::format(
-      "{} holds some {:.1f} million events, and to read it and write a report takes {} beside the {} held already: "
-      "more than "
-      "--memory-limit "
-      "{} allows, so nothing more was read; give a limit of {} for each tool rank{}{}",
+      "{} holds some {:.1f} million events, and to read it and write a report takes {} beside the {} held already: more than --memory-limit {} allows, so nothing more was read; give a limit of {} for each tool rank{}{}",
       assigned.name, static_cast<double>(cost.events.packed + cost.events.others) / 1e6, report::format_bytes(needed),
       report::format_bytes(held), report::format_bytes(*limit_bytes_), as_option(enough),
       held > needed ? ", or use more tool ranks" : "",
@@ -161,9 +158,7 @@ void MemoryBudget::require_for(const Arrivals& arrivals, std::int64_t enough) co
   const Room room = this->room();
   if (arrivals.bytes() <= room.memory_bytes) return;
   throw std::runtime_error(fmt::format(
-      "{} arrivals at collectives for each tool rank{} take {} to be matched and analysed, beside the {} held already: "
-      "more than --memory-limit {} allows, so the run ends here; give a limit of {}, or use more tool ranks or a part "
-      "of the run (--steps, --filter-time); with --cache the traces need not be read again",
+      "{} arrivals at collectives for each tool rank{} take {} to be matched and analysed, beside the {} held already: more than --memory-limit {} allows, so the run ends here; give a limit of {}, or use more tool ranks or a part of the run (--steps, --filter-time); with --cache the traces need not be read again",
       arrivals.own, arrivals.replayed > 0 ? fmt::format(", of which one replays all {},", arrivals.replayed) : "",
       report::format_bytes(arrivals.bytes()), report::format_bytes(*limit_bytes_ - room.memory_bytes),
       report::format_bytes(*limit_bytes_), as_option(enough)));

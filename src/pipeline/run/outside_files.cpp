@@ -77,10 +77,9 @@ void require_replaceable(const OutsideFile& file, bool overwrite) {
                                          file.path.string(), file.option, file.option));
   }
   if (overwrite || is_ours(file)) return;
-  throw std::runtime_error(
-      fmt::format("{} exists, and nothing says that {} wrote it, so it is not replaced; give another {}, or --force to "
-                  "replace it",
-                  file.path.string(), file.option, file.option));
+  throw std::runtime_error(fmt::format(
+      "{} exists, and nothing says that {} wrote it, so it is not replaced; give another {}, or --force to replace it",
+      file.path.string(), file.option, file.option));
 }
 
 [[noreturn]] void refuse_input(const OutsideFile& file, const std::string& read) {
@@ -103,8 +102,7 @@ void check_outside_files(const JobSpecification& job) {
     }
     if (is_result(file.path, job)) {
       throw std::runtime_error(
-          fmt::format("{} of {} is a place for results of this run, so one would replace the "
-                      "other; give another {}",
+          fmt::format("{} of {} is a place for results of this run, so one would replace the other; give another {}",
                       file.path.string(), file.option, file.option));
     }
     require_replaceable(file, job.overwrite);

@@ -107,10 +107,9 @@ OwnFiles records_in(const fs::path& directory) {
 
 std::vector<fs::path> only_ours(OwnFiles files) {
   if (files.others.empty()) return std::move(files.ours);
-  throw std::runtime_error(
-      fmt::format("cannot put results where {} lies: nothing says that this program wrote it, so it is not replaced; "
-                  "move it away, or give another --out",
-                  files.others.front().string()));
+  throw std::runtime_error(fmt::format(
+      "cannot put results where {} lies: nothing says that this program wrote it, so it is not replaced; move it away, or give another --out",
+      files.others.front().string()));
 }
 
 }  // namespace nsys_explain::pipeline

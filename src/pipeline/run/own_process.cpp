@@ -114,8 +114,7 @@ int run_in_own_process(const CrashableWork& work, std::ostream& problems) {
     std::raise(signal);  // as if it had been this one: a closed pipe, a user who interrupts
   }
   problems << fmt::format(
-      "{}: a store is damaged so badly that the HDF5 library {} over it, so no number of it can be trusted; run the "
-      "analysis again\n",
+      "{}: a store is damaged so badly that the HDF5 library {} over it, so no number of it can be trusted; run the analysis again\n",
       work.command, is_endless(signal) ? "does not end" : fmt::format("crashed (signal {})", signal));
   return nothing_analysed;
 }
@@ -124,12 +123,10 @@ std::string sentence_of(const std::exception& error) {
   const bool is_of_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
                             dynamic_cast<const std::length_error*>(&error) != nullptr;
   if (dynamic_cast<const std::bad_variant_access*>(&error) != nullptr) {
-    return "a store holds texts where numbers belong, or the other way round, so no number of it can be trusted; run "
-           "the analysis again";
+    return "a store holds texts where numbers belong, or the other way round, so no number of it can be trusted; run the analysis again";
   }
   if (!is_of_memory) return error.what();
-  return "this takes more memory than there is, or than anything of its size should need, so it was given up; ask for "
-         "less of it, or run the analysis again where a store may be damaged";
+  return "this takes more memory than there is, or than anything of its size should need, so it was given up; ask for less of it, or run the analysis again where a store may be damaged";
 }
 
 }  // namespace nsys_explain::pipeline

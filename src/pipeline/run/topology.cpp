@@ -28,10 +28,9 @@ RackOfHost parse_topology(const std::string& text) {
     std::string host, rack, more;
     if (!(words >> host)) continue;
     if (!(words >> rack) || words >> more) {
-      throw std::runtime_error(
-          fmt::format("line {} of the topology file is not 'HOST RACK', so racks would be wrong; write one host and "
-                      "its rack on each line",
-                      number));
+      throw std::runtime_error(fmt::format(
+          "line {} of the topology file is not 'HOST RACK', so racks would be wrong; write one host and its rack on each line",
+          number));
     }
     if (const auto [entry, is_new] = racks.emplace(host, rack); !is_new && entry->second != rack) {
       throw std::runtime_error(fmt::format(

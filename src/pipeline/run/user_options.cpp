@@ -70,16 +70,14 @@ std::vector<Regex> read_communication_kernels(const JobSpecification& job, std::
     seen = fnv1a(pattern, fnv1a("--communication-kernels", seen));
     if (pattern.empty()) {
       throw std::runtime_error(
-          "--communication-kernels '': it matches every name, so nothing would be compute; give a part of the kernel's "
-          "name");
+          "--communication-kernels '': it matches every name, so nothing would be compute; give a part of the kernel's name");
     }
     try {
       patterns.emplace_back(pattern);
     } catch (const std::invalid_argument& error) {
-      throw std::runtime_error(
-          fmt::format("--communication-kernels '{}': it is no regular expression, so no kernel can be compared with "
-                      "it ({}); correct it",
-                      pattern, error.what()));
+      throw std::runtime_error(fmt::format(
+          "--communication-kernels '{}': it is no regular expression, so no kernel can be compared with it ({}); correct it",
+          pattern, error.what()));
     }
   }
   return patterns;
@@ -122,8 +120,7 @@ UserOptions read_user_options(const JobSpecification& job) {
   if (!job.nccl_log_paths.empty() && options.nccl_log.members.empty() && options.nccl_log.connections.empty() &&
       options.nccl_log.choices.empty()) {
     throw std::runtime_error(fmt::format(
-        "--nccl-log {}: no line of NCCL INFO says anything of communicators, so nothing is known of what connects "
-        "them; log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P,SHM,NET,TUNING",
+        "--nccl-log {}: no line of NCCL INFO says anything of communicators, so nothing is known of what connects them; log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P,SHM,NET,TUNING",
         fmt::join(job.nccl_log_paths, " ")));
   }
   options.inspector_directory = job.inspector_directory;

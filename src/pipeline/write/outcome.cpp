@@ -58,7 +58,9 @@ int exit_code(const JobSpecification& job, const JobReport& report) {
 
 void write_metrics(const JobSpecification& job, const JobReport& report, int code) {
   if (job.prometheus_path.empty()) return;
-  check_outside_files(job);  // others may have written there meanwhile
+  JobSpecification metrics = job;
+  metrics.perfetto_path.clear();  // this run has written it by now
+  check_outside_files(metrics);   // others may have written there meanwhile
   WholeFile file(job.prometheus_path,
                  "whoever reads it sees an older one or none; make room there or name another file");
   file.write(report::to_prometheus(report, job.output_directory, code));

@@ -243,9 +243,7 @@ void write_timeline(const exchange::Communicator& communicator, const TimelineRe
   std::string cut;
   if (window.end_ns != request.window.end_ns) {
     cut = fmt::format(
-        "the timeline ends at job time {:.6f} s: it holds at most {} events (--perfetto-events); look at a part of the "
-        "run "
-        "with --perfetto-window",
+        "the timeline ends at job time {:.6f} s: it holds at most {} events (--perfetto-events); look at a part of the run with --perfetto-window",
         static_cast<double>(window.end_ns) * 1e-9, request.most_events);
     facts["cut"] = cut;
   }

@@ -24,26 +24,23 @@ Table findings_table(const JobReport& report) {
 }
 
 Table what_if_table(const JobReport& report) {
-  Table table =
-      make_table({"what_if",
-                  "Elapsed time that mending somebody saves, by replaying the job with their work as usual",
-                  {{"subject", ColumnKind::text, "",
-                    "trace_rank, place or link (as is usual), all (of the stragglers), stage_balanced (all stages "
-                    "compute as long), work_balanced (of trace ranks that do alike kernels take their mean in each "
-                    "step), no_launch_gaps, communication_hidden (transfers take no time) or "
-                    "best_group (transfers as of the best communicator of their kind)"},
-                   {"trace_ranks", ColumnKind::text, "",
-                    "whose work is as usual, or the longest stage, separated by spaces; empty: all"},
-                   {"after", ColumnKind::text, "",
-                    "whose work is as usual already, separated by spaces: mending the others saves nothing before"},
-                   {"saved_share", ColumnKind::real, "", "of the elapsed time of the analysed steps"},
-                   {"low_share", ColumnKind::real, "",
-                    "95% interval; -1: it happened once, or too few steps tell how much the replay errs"},
-                   {"high_share", ColumnKind::real, "",
-                    "95% interval; -1: it happened once, or too few steps tell how much the replay errs"},
-                   {"once_ns", ColumnKind::integer, "ns", "what one step alone lost; 0: it happened in several"},
-                   {"step_ns_before", ColumnKind::integer, "ns", "elapsed time of a step on average"},
-                   {"step_ns_after", ColumnKind::integer, "ns", "likewise, in the replay"}}});
+  Table table = make_table(
+      {"what_if",
+       "Elapsed time that mending somebody saves, by replaying the job with their work as usual",
+       {{"subject", ColumnKind::text, "",
+         "trace_rank, place or link (as is usual), all (of the stragglers), stage_balanced (all stages compute as long), work_balanced (of trace ranks that do alike kernels take their mean in each step), no_launch_gaps, communication_hidden (transfers take no time) or best_group (transfers as of the best communicator of their kind)"},
+        {"trace_ranks", ColumnKind::text, "",
+         "whose work is as usual, or the longest stage, separated by spaces; empty: all"},
+        {"after", ColumnKind::text, "",
+         "whose work is as usual already, separated by spaces: mending the others saves nothing before"},
+        {"saved_share", ColumnKind::real, "", "of the elapsed time of the analysed steps"},
+        {"low_share", ColumnKind::real, "",
+         "95% interval; -1: it happened once, or too few steps tell how much the replay errs"},
+        {"high_share", ColumnKind::real, "",
+         "95% interval; -1: it happened once, or too few steps tell how much the replay errs"},
+        {"once_ns", ColumnKind::integer, "ns", "what one step alone lost; 0: it happened in several"},
+        {"step_ns_before", ColumnKind::integer, "ns", "elapsed time of a step on average"},
+        {"step_ns_after", ColumnKind::integer, "ns", "likewise, in the replay"}}});
   RowWriter rows(table);
   for (const WhatIf& what_if : report.what_if) {
     rows << what_if.subject << fmt::format("{}", fmt::join(what_if.trace_ranks, " "))

@@ -33,10 +33,9 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
 void check_directory(const std::filesystem::path& directory, bool force) {
   if (std::filesystem::exists(directory) && !force &&
       (!std::filesystem::is_directory(directory) || !std::filesystem::is_empty(directory)))
-    throw synth::PlanError(
-        fmt::format("{} exists and is not an empty directory, so files of two jobs could mix; name "
-                    "another directory or add --force",
-                    directory.string()));
+    throw synth::PlanError(fmt::format(
+        "{} exists and is not an empty directory, so files of two jobs could mix; name another directory or add --force",
+        directory.string()));
 }
 
 /// The same job and seed without a fault, or without all. No random number of the job depends on its faults.
@@ -47,10 +46,9 @@ synth::JobPlan twin_of(synth::JobPlan plan, const synth::Arguments& arguments) {
   }
   const auto left_out = std::find(arguments.faults.begin(), arguments.faults.end(), arguments.twin);
   if (left_out == arguments.faults.end())
-    throw synth::PlanError(
-        fmt::format("--twin {} is none of the faults of the job, so the twin would be the job itself; repeat the text "
-                    "of one --fault, or write all",
-                    arguments.twin));
+    throw synth::PlanError(fmt::format(
+        "--twin {} is none of the faults of the job, so the twin would be the job itself; repeat the text of one --fault, or write all",
+        arguments.twin));
   plan.faults.erase(plan.faults.begin() + (left_out - arguments.faults.begin()));
   return plan;
 }
@@ -106,8 +104,7 @@ void run(const synth::JobPlan& plan, const synth::Arguments& arguments) {
 int main(int argc, char** argv) {
   synth::Arguments arguments;
   CLI::App app{
-      "Writes Nsight Systems SQLite exports of a simulated multi-GPU training job with planted faults, and beside "
-      "them\n"
+      "Writes Nsight Systems SQLite exports of a simulated multi-GPU training job with planted faults, and beside them\n"
       "truth.json: when every rank entered and left every collective, how each clock ran, which faults there are.\n"};
   app.set_version_flag("--version", NSYS_EXPLAIN_VERSION);
   app.get_formatter()->column_width(34);

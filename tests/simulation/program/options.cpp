@@ -45,9 +45,9 @@ void Options::add_output_options(CLI::App& app) {
   add_choice<Truth>(app, "--truth", arguments_.truth,
                     {{"full", Truth::full}, {"summary", Truth::summary}, {"none", Truth::none}},
                     "truth.json: everything, without the instances (big jobs), or none", group);
-  app.add_flag("--records", arguments_.records,
-               "Instead of exports, DIR/shards with what nsys-explain-mpi keeps of each, for jobs whose exports fit no "
-               "disk; nsys-explain-mpi merge DIR/shards analyses them")
+  app.add_flag(
+         "--records", arguments_.records,
+         "Instead of exports, DIR/shards with what nsys-explain-mpi keeps of each, for jobs whose exports fit no disk; nsys-explain-mpi merge DIR/shards analyses them")
       ->group(group);
 }
 
@@ -81,9 +81,7 @@ void Options::add_job_options(CLI::App& app) {
   add_choice<PipelineStyle>(
       app, "--pp-style", work.pipeline_style,
       {{"1f1b", PipelineStyle::one_forward_one_backward}, {"sends_ahead", PipelineStyle::sends_ahead}},
-      "One forward, one backward, or all forwards first and every send and receive a kernel of its own (as PyTorch "
-      "does; "
-      "needs a law of ends in which senders do not wait)",
+      "One forward, one backward, or all forwards first and every send and receive a kernel of its own (as PyTorch does; needs a law of ends in which senders do not wait)",
       group);
   app.add_flag("--moe", work.mixture_of_experts, "All-to-all among data-parallel ranks in every layer")->group(group);
   app.add_flag("--nccl-on-compute-stream", work.nccl_on_compute_stream, "Collectives run on the compute stream")
@@ -222,9 +220,9 @@ void Options::add_keyed_options(CLI::App& app) {
       ->type_name("KIND:key=value,...")
       ->allow_extra_args(false)
       ->group("Faults");
-  app.add_option("--twin", arguments_.twin,
-                 "Write the same job without this fault, named by the text of its --fault, or without all, into "
-                 "DIR-twin as well")
+  app.add_option(
+         "--twin", arguments_.twin,
+         "Write the same job without this fault, named by the text of its --fault, or without all, into DIR-twin as well")
       ->type_name("FAULT|all")
       ->group("Faults");
   keyed_ = {{"--network", {network_keys(), {}, "Latency and bandwidth"}},

@@ -236,9 +236,9 @@ TEST(ActivityFindings, SlowGpusOfOneNodeAreOneFinding) {
   const auto slow = [](std::int32_t r, double ratio) { return GpuSpeed{r, 5, ratio, 1e-9, true}; };
   JobReport report = three_nodes();
   report.activity.gpu_speeds = {slow(2, 1.24), slow(3, 1.26)};
-  EXPECT_THAT(titles_of("slow-gpu", report),
-              ElementsAre("the 2 GPUs of node 'node1' (ranks 2, 3) take 24.0% longer than their peers for the "
-                          "same kernels"));
+  EXPECT_THAT(
+      titles_of("slow-gpu", report),
+      ElementsAre("the 2 GPUs of node 'node1' (ranks 2, 3) take 24.0% longer than their peers for the same kernels"));
   report.activity.gpu_speeds = {slow(2, 1.24), slow(4, 1.26)};
   EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("rank 2 "), HasSubstr("rank 4 ")))
       << "two nodes with a sound GPU each";

@@ -80,13 +80,12 @@ TEST(CategoryMap, BuiltInMapsKnowTheirKernels) {
   EXPECT_EQ(general.category_of("[CUDA memset]"), "copy");
   // What only contains the letters of a purpose does not have it: LAMB in lambda, sampling in upsampling.
   EXPECT_EQ(
-      general.category_of("void at::native::elementwise_kernel<128, 2, void at::native::gpu_kernel_impl_nocast<"
-                          "at::native::CUDAFunctor_add<float>>(at::TensorIteratorBase &, const T1 &)::[lambda(int)"
-                          " (instance 1)]>(int, T3)"),
+      general.category_of(
+          "void at::native::elementwise_kernel<128, 2, void at::native::gpu_kernel_impl_nocast<at::native::CUDAFunctor_add<float>>(at::TensorIteratorBase &, const T1 &)::[lambda(int) (instance 1)]>(int, T3)"),
       "elementwise");
   EXPECT_EQ(
-      general.category_of("void at::native::vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda("
-                          "at::TensorIteratorBase &)::[lambda(float) (instance 1)], x>"),
+      general.category_of(
+          "void at::native::vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda(float) (instance 1)], x>"),
       "data_movement");
   EXPECT_EQ(general.category_of("void at::native::<unnamed>::upsample_nearest2d_out_frame<float>"), "misc");
   EXPECT_EQ(general.category_of("void vllm::reshape_and_cache_flash_kernel<float>(float const*)"), "data_movement");

@@ -125,9 +125,7 @@ TEST(CauseContext, ASlowLinkIsTheCauseWhereItsTransfersAreMostOfWhatTakesLonger)
   ASSERT_EQ(scene.straggler.evidence.size(), 1U);
   EXPECT_EQ(
       scene.straggler.evidence[0],
-      "transfers that compute waited for took 6.000 ms longer than its peers' over the run (from the latest enter on, "
-      "mean of its ranks), all else 3.000 ms; transfers through the link between ranks 1 and 2 "
-      "take 2.50 times as long as equal ones elsewhere (finding slow-link, table slow_links)");
+      "transfers that compute waited for took 6.000 ms longer than its peers' over the run (from the latest enter on, mean of its ranks), all else 3.000 ms; transfers through the link between ranks 1 and 2 take 2.50 times as long as equal ones elsewhere (finding slow-link, table slow_links)");
 }
 
 TEST(CauseContext, WhoSharesTheSlowTransfersOfAnotherIsLateBySomethingElse) {
@@ -148,9 +146,9 @@ TEST(CauseContext, ClocksAndPowerStandBesideThoseOfTheOtherGpus) {
   EXPECT_TRUE(scene.straggler.evidence.empty()) << "clocks do not bear on what the host does";
   scene.cause_after(Cause::slow_kernel);
   ASSERT_EQ(scene.straggler.evidence.size(), 1U);
-  EXPECT_EQ(scene.straggler.evidence[0],
-            "medians while it worked (gpu_samples): SM clock 1200 MHz (the other GPUs 1980), power 310 W (the other "
-            "GPUs 691); throttled in 17 of 20 samples");
+  EXPECT_EQ(
+      scene.straggler.evidence[0],
+      "medians while it worked (gpu_samples): SM clock 1200 MHz (the other GPUs 1980), power 310 W (the other GPUs 691); throttled in 17 of 20 samples");
 }
 
 }  // namespace

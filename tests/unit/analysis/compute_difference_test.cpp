@@ -82,8 +82,10 @@ TEST(ComputeDifference, ABusyExpertIsUnevenWorkHoweverMuchItHolds) {
   ASSERT_FALSE(difference.largest.empty());
   EXPECT_EQ(difference.largest[0].name, "down");
   EXPECT_NEAR(difference.largest[0].ratio(), 3, 1e-9);
-  EXPECT_THAT(describe(difference)[0], HasSubstr("8.000 ms by larger or longer ones; a typical kernel of equal grid "
-                                                 "takes 1.00 times as long (median of 4)"));
+  EXPECT_THAT(
+      describe(difference)[0],
+      HasSubstr(
+          "8.000 ms by larger or longer ones; a typical kernel of equal grid takes 1.00 times as long (median of 4)"));
 }
 
 TEST(ComputeDifference, KernelsOfOtherNamesThatStandForAsManyAreNotMore) {

@@ -190,9 +190,9 @@ TEST(FindingSavings, WhatMendingSavesOrdersAndGradesFindings) {
   report.what_if = {without(0, 0.03), without(1, 0.22)};
   std::vector<Finding> findings = find_problems(report);
   ASSERT_EQ(findings.size(), 3U);
-  EXPECT_EQ(findings[0].title,
-            "GPU 0 on node1 (rank 1) runs slower than its peers. Fixing it shortens a step from 34.0 to 26.5 ms "
-            "(-22.0%, 95% interval 21.0 to 24.0%)");
+  EXPECT_EQ(
+      findings[0].title,
+      "GPU 0 on node1 (rank 1) runs slower than its peers. Fixing it shortens a step from 34.0 to 26.5 ms (-22.0%, 95% interval 21.0 to 24.0%)");
   EXPECT_EQ(findings[0].severity, FindingSeverity::high);
   EXPECT_EQ(findings[0].mended->saved_share, 0.22);
   EXPECT_THAT(findings[0].trace_ranks, ElementsAre(1));
@@ -295,9 +295,9 @@ TEST(Findings, ProcessesWithoutGpuWorkThatCallNcclAreMissing) {
   const std::vector<Finding> findings = find_problems(report);
   EXPECT_EQ(findings[0].id, "missing-ranks");
   EXPECT_EQ(findings[0].severity, FindingSeverity::high);
-  EXPECT_EQ(findings[0].title,
-            "3 of 5 processes have NCCL calls but no GPU work: nsys did not trace their CUDA, so who is late cannot be "
-            "told");
+  EXPECT_EQ(
+      findings[0].title,
+      "3 of 5 processes have NCCL calls but no GPU work: nsys did not trace their CUDA, so who is late cannot be told");
 }
 
 /// Trace ranks with GPUs of these UUIDs.

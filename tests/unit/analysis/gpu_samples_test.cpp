@@ -18,8 +18,7 @@ constexpr Nanoseconds start_utc = 1'767'225'600 * second;  // 2026-01-01T00:00:0
 
 TEST(GpuSamples, NvidiaSmisCsvInLocalTime) {
   const auto samples = parse_gpu_samples(
-      "timestamp, uuid, index, clocks.current.sm [MHz], clocks.max.sm [MHz], clocks_event_reasons.active, "
-      "utilization.gpu [%], power.draw [W], temperature.gpu\n"
+      "timestamp, uuid, index, clocks.current.sm [MHz], clocks.max.sm [MHz], clocks_event_reasons.active, utilization.gpu [%], power.draw [W], temperature.gpu\n"
       "2026/01/01 02:00:01.250, GPU-aaaa, 3, 1410 MHz, 1980 MHz, 0x0000000000000004, 98 %, 300.12 W, 65\n"
       "2026/01/01 02:00:02.000, GPU-aaaa, 3, 210 MHz, 1980 MHz, 0x0000000000000001, 0 %, [N/A], 40\n",
       2 * 3600);
@@ -37,9 +36,7 @@ TEST(GpuSamples, NvidiaSmisCsvInLocalTime) {
 
 TEST(GpuSamples, OneColumnForEachReasonAndWhatIsNotSupported) {
   const auto samples = parse_gpu_samples(
-      "timestamp,index,memory.used [MiB],power.draw [W],temperature.gpu,clocks.current.sm [MHz],clocks.current.memory "
-      "[MHz],clocks_event_reasons.gpu_idle,clocks_event_reasons.sw_thermal_slowdown,"
-      "clocks_event_reasons.hw_thermal_slowdown,clocks_throttle_reasons.active\n"
+      "timestamp,index,memory.used [MiB],power.draw [W],temperature.gpu,clocks.current.sm [MHz],clocks.current.memory [MHz],clocks_event_reasons.gpu_idle,clocks_event_reasons.sw_thermal_slowdown,clocks_event_reasons.hw_thermal_slowdown,clocks_throttle_reasons.active\n"
       "2026/01/01 00:00:01.100,0,3072,250,65,1800,8000,Active,Not Active,Not Active,[Not Supported]\n"
       "2026/01/01 00:00:02.100,0,3072,[N/A],65,[Unknown Error],8000,Not Active,Active,Not Active,[Not Supported]\n",
       0);
@@ -53,9 +50,7 @@ TEST(GpuSamples, OneColumnForEachReasonAndWhatIsNotSupported) {
 
 TEST(GpuSamples, FieldsOfDcgm) {
   const auto samples = parse_gpu_samples(
-      "ts,Hostname,gpu,UUID,DCGM_FI_DEV_SM_CLOCK,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_DEV_GPU_TEMP,"
-      "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS,DCGM_FI_PROF_SM_ACTIVE,DCGM_FI_PROF_PIPE_TENSOR_ACTIVE,"
-      "DCGM_FI_PROF_DRAM_ACTIVE\n"
+      "ts,Hostname,gpu,UUID,DCGM_FI_DEV_SM_CLOCK,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_DEV_GPU_TEMP,DCGM_FI_DEV_CLOCK_THROTTLE_REASONS,DCGM_FI_PROF_SM_ACTIVE,DCGM_FI_PROF_PIPE_TENSOR_ACTIVE,DCGM_FI_PROF_DRAM_ACTIVE\n"
       "1767225601.5,node1,3,GPU-aaaa,1410,300.12,65,4,0.75,0.25,0.5\n"
       "1767225602.5,node1,3,GPU-aaaa,1410,300.12,65,1,N/A,1.5,\n",
       0);

@@ -103,9 +103,9 @@ TEST(LongWaits, BecomeOneFindingWithALineEach) {
       std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.id == "long-waits"; });
   ASSERT_NE(finding, findings.end());
   EXPECT_EQ(finding->title, "2 delays of rank 0 cost 0.8% of all GPU time: it is delayed by the profiler itself");
-  EXPECT_EQ(finding->evidence[0],
-            "collective 7: the others waited 6.000 ms for rank 0; its work took 6.000 ms longer than that of rank 1; "
-            "the GPU was idle and the profiler stalled the host 6.000 ms longer");
+  EXPECT_EQ(
+      finding->evidence[0],
+      "collective 7: the others waited 6.000 ms for rank 0; its work took 6.000 ms longer than that of rank 1; the GPU was idle and the profiler stalled the host 6.000 ms longer");
   EXPECT_THAT(finding->evidence, testing::Contains("that is 80% of all waiting"));
 }
 

@@ -82,9 +82,10 @@ TEST(OneProblem, ASlowLinkTellsOfThoseWhoAreLateByIt) {
   EXPECT_EQ(findings[0].severity, FindingSeverity::high) << "6.25% of the GPU time";
   EXPECT_EQ(findings[0].title,
             "transfers through rank 2 take 3.00 times as long as equal ones elsewhere. They cost 6.2% of all GPU time");
-  EXPECT_THAT(findings[0].evidence,
-              Contains("it costs 50.000 ms of GPU time in 7 collectives, and 0.200 GPU-seconds of waiting for who is "
-                       "late by it"));
+  EXPECT_THAT(
+      findings[0].evidence,
+      Contains(
+          "it costs 50.000 ms of GPU time in 7 collectives, and 0.200 GPU-seconds of waiting for who is late by it"));
   EXPECT_THAT(findings[0].evidence, Contains(HasSubstr("has slow transfers")));
   EXPECT_THAT(findings[0].evidence, Contains("as late as can be"));
 }
@@ -100,9 +101,10 @@ TEST(OneProblem, ASlowLinkNamesTheTestThatShowsIt) {
   report.slow_links = {link};
   const Finding within = find_problems(report)[0];
   EXPECT_THAT(within.title, HasSubstr("transfers through rank 2 (GPU 0 on node0) take 3.00 times"));
-  EXPECT_THAT(within.recommendation,
-              HasSubstr("run all_gather_perf -b 1048576 -e 1048576 of nccl-tests on the GPUs of "
-                        "node0: equal links reach 44.8 GB/s (busbw) in this job, this one 15.1"));
+  EXPECT_THAT(
+      within.recommendation,
+      HasSubstr(
+          "run all_gather_perf -b 1048576 -e 1048576 of nccl-tests on the GPUs of node0: equal links reach 44.8 GB/s (busbw) in this job, this one 15.1"));
   EXPECT_THAT(within.recommendation, HasSubstr("nvlink"));
   report.slow_links[0].place = LinkPlace::node_pair;
   report.slow_links[0].hosts = {"node0", "node1"};
@@ -158,9 +160,9 @@ TEST(OneProblem, IdleTimeOfALateHostIsToldWithIt) {
   add_times("idle_causes", "cause", "launch_starved", "total_ns", {430 * ms, 10 * ms, 200 * ms, 450 * ms}, report);
   report.activity.idle_causes[0].total_ns = 1090 * ms;
   EXPECT_THAT(costs(report), ElementsAre(std::pair("straggler", 900), std::pair("launch-starved", 860)));
-  EXPECT_THAT(find_problems(report)[1].title,
-              "21.5% of GPU time is idle because the host launched the next work too late, besides that of ranks "
-              "that are late by it");
+  EXPECT_THAT(
+      find_problems(report)[1].title,
+      "21.5% of GPU time is idle because the host launched the next work too late, besides that of ranks that are late by it");
   EXPECT_THAT(find_problems(report)[1].evidence, Contains(HasSubstr("0.230 GPU-seconds more on ranks 0")));
 }
 

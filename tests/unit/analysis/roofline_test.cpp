@@ -147,19 +147,16 @@ TEST(CublasLog, TypesAsTheirPeaksAreStated) {
   const auto lt = [](const char* function, const char* type, const char* compute) {
     return std::string("[2026-05-04 15:08:47][cublasLt][53055][Trace][") + function +
            "] A=0X33022 Adesc=[type=" + type + " rows=1024 cols=2048 ld=1024] B=0X32EE5 Bdesc=[type=" + type +
-           " rows=1024 cols=32 ld=1024] C=0X33022 Cdesc=[type=R_16BF rows=2048 cols=32 ld=2048] D=0X32EE5 Ddesc=[type="
-           "R_16BF rows=2048 cols=32 ld=2048] computeDesc=[computeType=" +
+           " rows=1024 cols=32 ld=1024] C=0X33022 Cdesc=[type=R_16BF rows=2048 cols=32 ld=2048] D=0X32EE5 Ddesc=[type=R_16BF rows=2048 cols=32 ld=2048] computeDesc=[computeType=" +
            compute +
-           " scaleType=R_32F transa=OP_T smCountTarget=48 aScalePointer=0x1] algo=[algoId=67 tile=MATMUL_TILE_64x32] "
-           "workSpace=0X0 workSpaceSizeInBytes=0 beta=0 outOfPlace=0 stream=0X0\n";
+           " scaleType=R_32F transa=OP_T smCountTarget=48 aScalePointer=0x1] algo=[algoId=67 tile=MATMUL_TILE_64x32] workSpace=0X0 workSpaceSizeInBytes=0 beta=0 outOfPlace=0 stream=0X0\n";
   };
   constexpr double flops = 2.0 * 2048 * 32 * 1024;
   const GemmLog log = parse_cublas_log(
       lt("cublasLtMatmul", "R_8F_E4M3", "COMPUTE_32F") + lt("cublasLtMatmul", "R_4F_E2M1", "COMPUTE_32F") +
       lt("cublasLtMatmul", "R_8I", "COMPUTE_32I") + lt("cublasLtMatmul", "R_32F", "COMPUTE_32F_FAST_TF32") +
       lt("cublasLtMatmul", "C_64F", "COMPUTE_64F") +
-      "[2026-05-04 15:08:47][cublasLt][53055][Api][cublasLtMatmulAlgoGetHeuristic] Adesc=[type=R_8F_E4M3 rows=128 "
-      "cols=1088 ld=128] Bdesc=[type=R_8F_E4M3 rows=64 cols=1088 ld=64]\n");
+      "[2026-05-04 15:08:47][cublasLt][53055][Api][cublasLtMatmulAlgoGetHeuristic] Adesc=[type=R_8F_E4M3 rows=128 cols=1088 ld=128] Bdesc=[type=R_8F_E4M3 rows=64 cols=1088 ld=64]\n");
   const auto& types = log.at(53055);
   EXPECT_EQ(types.at("fp8").flops, flops);
   EXPECT_EQ(types.at("fp8").calls, 1);
@@ -172,21 +169,15 @@ TEST(CublasLog, TypesAsTheirPeaksAreStated) {
 
 TEST(CublasLog, WhatCublasHandsOnCountsOnce) {
   const std::string handed_on =
-      "[2026-05-04 15:08:47][cublasLt][14102][Trace][cublasLtSSSMatmul] A=0X1 Adesc=[type=R_32F rows=20 cols=10 ld=20] "
-      "B=0X2 Bdesc=[type=R_32F rows=20 cols=30 ld=20] C=0X3 Cdesc=[type=R_32F rows=10 cols=30 ld=10] D=0X3 "
-      "Ddesc=[type=R_32F rows=10 cols=30 ld=10] computeDesc=[computeType=COMPUTE_32F scaleType=R_32F transa=OP_T]\n";
+      "[2026-05-04 15:08:47][cublasLt][14102][Trace][cublasLtSSSMatmul] A=0X1 Adesc=[type=R_32F rows=20 cols=10 ld=20] B=0X2 Bdesc=[type=R_32F rows=20 cols=30 ld=20] C=0X3 Cdesc=[type=R_32F rows=10 cols=30 ld=10] D=0X3 Ddesc=[type=R_32F rows=10 cols=30 ld=10] computeDesc=[computeType=COMPUTE_32F scaleType=R_32F transa=OP_T]\n";
   const std::string called =
-      "I! cuBLAS (v13.4.1) function cublasStatus_t cublasSgemm_v2(cublasHandle_t, cublasOperation_t, "
-      "cublasOperation_t, int, int, int, const float*, const float*, int, const float*, int, const float*, float*, "
-      "int) "
-      "called:\n"
+      "I! cuBLAS (v13.4.1) function cublasStatus_t cublasSgemm_v2(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const float*, const float*, int, const float*, int, const float*, float*, int) called:\n"
       "i!  handle: type=cublasHandle_t; val=POINTER (IN HEX:0x0x2d3c1100)\n"
       "i!  transa: type=cublasOperation_t; val=CUBLAS_OP_T(1)\n"
       "i!  m: type=int; val=10\ni!  n: type=int; val=30\ni!  k: type=int; val=20\n"
       "i!  alpha: type=float; val=POINTER (IN HEX:0x0x7ffd937acafc)\n"
       "i! Time: 2026-09-11T18:38:49 elapsed from start 0.016667 minutes or 1.000000 seconds\n"
-      "i!Process=14102; Thread=129943171284992; GPU=0; Handle=POINTER (IN HEX:0x(nil)); StreamId=POINTER (IN "
-      "HEX:0x(nil)) (defaultStream); MathMode=CUBLAS_DEFAULT_MATH\n"
+      "i!Process=14102; Thread=129943171284992; GPU=0; Handle=POINTER (IN HEX:0x(nil)); StreamId=POINTER (IN HEX:0x(nil)) (defaultStream); MathMode=CUBLAS_DEFAULT_MATH\n"
       "i! COMPILED WITH: GNU GCC/G++ / 8.5.0 20210514 (Red Hat 8.5.0-26)\n";
   for (const std::string& text : {handed_on, called, called + handed_on, handed_on + called}) {
     const GemmLog log = parse_cublas_log(text);
@@ -250,24 +241,29 @@ TEST(Ncu, BothFormsOfTheCsvAreRead) {
   }
   EXPECT_EQ(parse_ncu_csv(raw)[0].top_stall, "long_scoreboard");
   EXPECT_EQ(parse_ncu_csv(raw)[0].bank_conflicts, -1);
-  EXPECT_EQ(parse_ncu_csv("ID,Kernel Name,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum,"
-                          "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum\n0,k,100,20\n1,k,140,0\n")[0]
-                .bank_conflicts,
-            130)
+  EXPECT_EQ(
+      parse_ncu_csv(
+          "ID,Kernel Name,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum\n0,k,100,20\n1,k,140,0\n")
+          [0]
+              .bank_conflicts,
+      130)
       << "the mean of 120 and 140";
   const std::string head = "\"ID\",\"Kernel Name\",";
   EXPECT_EQ(
-      parse_ncu_csv(head + "smsp__pcsamp_warps_issue_stalled_selected,smsp__pcsamp_warps_issue_stalled_mio_throttle,"
-                           "smsp__pcsamp_warps_issue_stalled_barrier,"
-                           "smsp__pcsamp_warps_issue_stalled_barrier_not_issued\n0,k,900,40,70,800\n")[0]
-          .top_stall,
+      parse_ncu_csv(
+          head +
+          "smsp__pcsamp_warps_issue_stalled_selected,smsp__pcsamp_warps_issue_stalled_mio_throttle,smsp__pcsamp_warps_issue_stalled_barrier,smsp__pcsamp_warps_issue_stalled_barrier_not_issued\n0,k,900,40,70,800\n")
+          [0]
+              .top_stall,
       "barrier")
       << "selected is no stall";
-  EXPECT_EQ(parse_ncu_csv(head + "smsp__average_warp_latency_issue_stalled_wait.ratio,"
-                                 "smsp__average_warp_latency_issue_stalled_lg_throttle.ratio,"
-                                 "smsp__pcsamp_warps_issue_stalled_barrier\n0,k,1.5,4.25,99\n")[0]
-                .top_stall,
-            "lg_throttle")
+  EXPECT_EQ(
+      parse_ncu_csv(
+          head +
+          "smsp__average_warp_latency_issue_stalled_wait.ratio,smsp__average_warp_latency_issue_stalled_lg_throttle.ratio,smsp__pcsamp_warps_issue_stalled_barrier\n0,k,1.5,4.25,99\n")
+          [0]
+              .top_stall,
+      "lg_throttle")
       << "families of metrics are not compared";
   EXPECT_THAT(problem(parse_ncu_csv, "a,b\n1,2\n"), HasSubstr("ncu --import"));
 }
@@ -278,8 +274,7 @@ constexpr const char* ncu_header =
 
 std::string ncu_row(const char* id, const char* process, const char* metric, const char* unit, const char* value) {
   return std::string("\"") + id + "\",\"" + process +
-         "\",\"python3\",\"host\",\"sgemm\",\"1\",\"7\",\"(512, 1, 1)\",\"(128, 1, 1)\",\"0\",\"8.9\",\"Command line "
-         "profiler metrics\",\"" +
+         "\",\"python3\",\"host\",\"sgemm\",\"1\",\"7\",\"(512, 1, 1)\",\"(128, 1, 1)\",\"0\",\"8.9\",\"Command line profiler metrics\",\"" +
          metric + "\",\"" + unit + "\",\"" + value + "\"\n";
 }
 

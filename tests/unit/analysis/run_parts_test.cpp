@@ -126,9 +126,9 @@ TEST(RunParts, AreMeasuredAndToldApart) {
   EXPECT_EQ(integers(table, "analysed"), (Integers{0, 0, 1, 0}));
   EXPECT_EQ(integers(table, "duration_ns"), (Integers{5'000'000'000 - 2'000, 41'000'000, 66'000'000, 53'000'000}));
   EXPECT_EQ(integers(table, "gpu_busy_ns"), (Integers{1'000'000, 40'000'000, 60'000'000, 3'000'000}));
-  EXPECT_EQ(describe_left_out({table}, {}, {}),
-            "Not analysed: 5 s before the first step, 1 slow first step (0.041 s), 0.053 s after the last step "
-            "(--whole-run takes all).");
+  EXPECT_EQ(
+      describe_left_out({table}, {}, {}),
+      "Not analysed: 5 s before the first step, 1 slow first step (0.041 s), 0.053 s after the last step (--whole-run takes all).");
   Steps of_job;
   of_job.start_ns = {0, 20, 1'500'000'020};
   of_job.end_ns = 1'600'000'020;

@@ -147,8 +147,8 @@ TEST(Suspects, WhoIsLateBehindAnotherIsNotForgotten) {
       std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.id == "hidden-straggler"; });
   ASSERT_NE(finding, findings.end());
   EXPECT_NE(
-      finding->title.find("Fixing it alone saves nothing yet; once rank 3 is fixed, it shortens a step from 12.6 to "
-                          "8.62 ms (-25.6%, 95% interval 25.0 to 26.2%)"),
+      finding->title.find(
+          "Fixing it alone saves nothing yet; once rank 3 is fixed, it shortens a step from 12.6 to 8.62 ms (-25.6%, 95% interval 25.0 to 26.2%)"),
       std::string::npos)
       << finding->title;
 }

@@ -359,9 +359,9 @@ TEST_F(Discover, AdviceSaysWhetherNsysIsHere) {
   fs::permissions(at("nsys"), fs::perms::owner_exec, fs::perm_options::add);
   EXPECT_EQ(export_advice("a.nsys-rep"),
             "run `nsys export --type sqlite --include-blobs=true --include-json=true a.nsys-rep`, or add --export");
-  EXPECT_EQ(export_advice("-a.sqlite"),
-            "run `nsys export --type sqlite --include-blobs=true --include-json=true "
-            "--force-overwrite=true ./-a.nsys-rep`");
+  EXPECT_EQ(
+      export_advice("-a.sqlite"),
+      "run `nsys export --type sqlite --include-blobs=true --include-json=true --force-overwrite=true ./-a.nsys-rep`");
   write("old.qdrep");
   EXPECT_THAT(export_advice(at("old.sqlite")), HasSubstr("old.qdrep`"));
 }

@@ -40,8 +40,7 @@ class IdentityInExports : public testing::ScratchTest {
         "CREATE TABLE TARGET_INFO_GPU (vmId INTEGER, id INTEGER, name TEXT, busLocation TEXT, uuid TEXT, cuDevice"
         " INTEGER);"
         "INSERT INTO TARGET_INFO_GPU VALUES (1, 0, 'A100', '0000:c1:00.0', 'aaaaaaaa-0', 1),"
-        "(1, 1, 'A100', '0000:03:00.0', 'GPU-bbbbbbbb-0', 0),"
-        "(1, 2, 'Other', '', '00000000-0000-0000-0000-000000000000', 0)");
+        "(1, 1, 'A100', '0000:03:00.0', 'GPU-bbbbbbbb-0', 0),(1, 2, 'Other', '', '00000000-0000-0000-0000-000000000000', 0)");
   }
   Trace read() { return read_trace(file()); }
 

@@ -129,8 +129,7 @@ TEST_F(LinkMetrics, NetworkPortsAreNamedAndSorted) {
     sql("INSERT INTO NIC_ID_MAP VALUES (4, 4004)");
     for (const std::string table : {"NET_NIC_METRIC", "NET_IB_SWITCH_METRIC"}) {
       sql("CREATE TABLE " + table +
-          " (start INTEGER, end INTEGER, globalId INTEGER, portId INTEGER, metricsListId INTEGER, metricsIdx INTEGER, "
-          "value INTEGER)");
+          " (start INTEGER, end INTEGER, globalId INTEGER, portId INTEGER, metricsListId INTEGER, metricsIdx INTEGER, value INTEGER)");
     }
     sql("INSERT INTO NET_NIC_METRIC VALUES (2000, 3000, 4004, 1, 1, 0, 9), (1000, 2000, 4004, 1, 1, 0, 8), (1000, "
         "2000, 4004, 1, 9, 9, 5)");

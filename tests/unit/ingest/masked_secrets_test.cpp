@@ -111,8 +111,7 @@ class SecretsInExports : public testing::ScratchTest {
     sql("INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 1, 1, 2, 'started with HF_TOKEN=one' || char(10) || 'and more'),"
         "(2, 1, 1, 2, 'started with HF_TOKEN=two and more')");
     sql("CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, text TEXT, "
-        "globalTid INTEGER,"
-        "endGlobalTid INTEGER, textId INTEGER, domainId INTEGER, category INTEGER)");
+        "globalTid INTEGER,endGlobalTid INTEGER, textId INTEGER, domainId INTEGER, category INTEGER)");
     const auto row = [&](int start, int type, const std::string& text, const std::string& text_id) {
       sql("INSERT INTO NVTX_EVENTS VALUES (" + std::to_string(start) + ", 100, " + std::to_string(type) + ", " + text +
           ", " + std::to_string(testing::tid_101) + ", NULL, " + text_id + ", 1, 1)");

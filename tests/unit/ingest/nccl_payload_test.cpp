@@ -156,8 +156,7 @@ TEST_F(NcclBlobTest, TheExportsOwnSchemaCountsMoreThanTheBuiltInOnes) {
   const std::string rows =
       "INSERT INTO NVTX_PAYLOAD_SCHEMAS VALUES (1, 16777220, NULL, 1, NULL, 3, 24, NULL);"
       "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, 16777220, 0, NULL, 22, 'Message size [bytes]', NULL, NULL,"
-      "NULL), (1, 16777220, 1, NULL, 5, 'Something new', NULL, NULL, 8), (1, 16777220, 2, NULL, 18,"
-      "'NCCL communicator ID', NULL, NULL, 16);";
+      "NULL), (1, 16777220, 1, NULL, 5, 'Something new', NULL, NULL, 8), (1, 16777220, 2, NULL, 18,'NCCL communicator ID', NULL, NULL, 16);";
   const std::string payload = Bytes().u64(4096).i32(7).padding(4).u64(hash).get();
   EXPECT_EQ(decode_with(blob(4, payload), rows + rows), (NcclPayload{.communicator = hash, .bytes = 4096}));
   EXPECT_EQ(decode(blob(4, payload)), std::nullopt) << "without the schema the layout is unknown";
@@ -171,8 +170,7 @@ TEST_F(NcclBlobTest, ContradictingSchemasFallBackToTheBuiltInLayoutOfThatSize) {
       "INSERT INTO NVTX_PAYLOAD_SCHEMAS VALUES (1, 16777220, NULL, 1, NULL, 2, 16, NULL), (1, 16777220, NULL, 1, NULL,"
       "1, 8, NULL);"
       "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, 16777220, 0, NULL, 18, 'NCCL communicator ID', NULL, NULL,"
-      "NULL), (1, 16777220, 1, NULL, 22, 'Message size [bytes]', NULL, NULL, 8), (1, 16777220, 0, NULL, 22,"
-      "'Message size [bytes]', NULL, NULL, NULL);";
+      "NULL), (1, 16777220, 1, NULL, 22, 'Message size [bytes]', NULL, NULL, 8), (1, 16777220, 0, NULL, 22,'Message size [bytes]', NULL, NULL, NULL);";
   EXPECT_EQ(decode_with(blob(4, Bytes().u64(hash).u64(4096).get()), rows),
             (NcclPayload{.communicator = hash, .bytes = 4096}));
   EXPECT_EQ(decode_with(blob(4, Bytes().u64(64).get()), rows), (NcclPayload{.bytes = 64}));
@@ -183,8 +181,7 @@ TEST_F(NcclBlobTest, TheSchemaTablesOfARealExportOfNccl227Decode) {
   const std::string rows =
       "INSERT INTO NVTX_PAYLOAD_SCHEMAS VALUES (1, 16777223, NULL, 1, NULL, 3, 24, NULL);"
       "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, 16777223, 0, NULL, 18, 'NCCL communicator ID', NULL, NULL,"
-      "NULL), (1, 16777223, 1, NULL, 22, 'Message size [bytes]', NULL, NULL, 8), (1, 16777223, 2, NULL, 16777232,"
-      "'Reduction operation', NULL, NULL, 16);";
+      "NULL), (1, 16777223, 1, NULL, 22, 'Message size [bytes]', NULL, NULL, 8), (1, 16777223, 2, NULL, 16777232,'Reduction operation', NULL, NULL, 16);";
   EXPECT_EQ(decode_with(blob(7, Bytes().u64(hash).u64(4096).i32(0).padding(4).get()), rows),
             (NcclPayload{.communicator = hash, .bytes = 4096}));
 }

@@ -55,9 +55,7 @@ TEST_F(NoGpuWork, OfAWindowOpenedWhileIdle) {
   told_to_trace_cuda("true");
   EXPECT_EQ(
       said(),
-      "the export holds no GPU kernels (it has no kernel table), only 3 CUDA calls: none of the CUDA calls launches "
-      "work, so the program gave the GPU nothing to do while the capture was open; open it when work runs, later "
-      "or for longer (nsys profile --delay, or --capture-range)");
+      "the export holds no GPU kernels (it has no kernel table), only 3 CUDA calls: none of the CUDA calls launches work, so the program gave the GPU nothing to do while the capture was open; open it when work runs, later or for longer (nsys profile --delay, or --capture-range)");
 }
 
 TEST_F(NoGpuWork, OfLaunchesOfWhichNothingWasRecorded) {
@@ -99,8 +97,10 @@ TEST_F(NoGpuWork, OfAPartialExport) {
 
 TEST_F(NoGpuWork, OfAnExportThatTellsNothing) {
   add_nvtx_table(sql());
-  EXPECT_THAT(said(), HasSubstr("nor calls or ranges of the program: there is nothing to analyse on the GPU; capture "
-                                "with nsys profile -t cuda,nvtx"));
+  EXPECT_THAT(
+      said(),
+      HasSubstr(
+          "nor calls or ranges of the program: there is nothing to analyse on the GPU; capture with nsys profile -t cuda,nvtx"));
 }
 
 class UnreadTables : public ScratchTest {};

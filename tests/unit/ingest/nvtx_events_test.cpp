@@ -112,9 +112,9 @@ TEST_F(NvtxEventsTest, CallsStandInOrderWithTheirPayloads) {
   add_nvtx_table(sql_);
   name_domain(1, "NCCL");
   // AllReduce of NCCL 2.27: communicator 5, 256 bytes, sum.
-  all_reduce(300, 310, "binaryData",
-             "x'0100000000000000' || x'0500000100000000' || x'1800000000000000' || x'3800000000000000' ||"
-             "x'0500000000000000' || x'0001000000000000' || x'0000000000000000'");
+  all_reduce(
+      300, 310, "binaryData",
+      "x'0100000000000000' || x'0500000100000000' || x'1800000000000000' || x'3800000000000000' ||x'0500000000000000' || x'0001000000000000' || x'0000000000000000'");
   all_reduce(100, 110, "jsonText", R"('{"NCCL communicator ID": 6, "Message size [bytes]": 512}')");
   range(200, "205", "'user range'");
   range(90, "95", "NULL", tid_101, 1, ", textId", ", 2");
@@ -138,9 +138,9 @@ TEST_F(NvtxEventsTest, HexTextAndRegisteredJson) {
   add_nvtx_table(sql_);
   name_domain(1, "NCCL");
   sql_(R"(INSERT INTO StringIds VALUES (50, '{"Message size [bytes]": 99}'))");
-  all_reduce(100, 110, "binaryData",
-             "'01000000000000000500000100000000180000000000000038000000000000000500000000000000"
-             "00010000000000000000000000000000'");
+  all_reduce(
+      100, 110, "binaryData",
+      "'0100000000000000050000010000000018000000000000003800000000000000050000000000000000010000000000000000000000000000'");
   all_reduce(200, 210, "jsonTextId", "50");
   const Trace trace = read();
   EXPECT_EQ(trace.processes.at(0).nccl_calls.at(0).communicator, 5);

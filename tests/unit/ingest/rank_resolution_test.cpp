@@ -531,9 +531,9 @@ TEST(Resolve, OneRankTooManyDoesNotRenumberTheOthers) {
   EXPECT_THAT(numbers(resolution), ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(resolution.trace_ranks[3].rank_source, RankSource::file_order);
   EXPECT_EQ(resolution.trace_ranks[1].rank_source, RankSource::environment);
-  EXPECT_THAT(resolution.warnings, Contains(warning(Severity::data_loss,
-                                                    "b process 1 device 0 by the environment "
-                                                    "(SLURM_PROCID), d process 1 device 0")));
+  EXPECT_THAT(resolution.warnings,
+              Contains(warning(Severity::data_loss,
+                               "b process 1 device 0 by the environment (SLURM_PROCID), d process 1 device 0")));
   EXPECT_THAT(resolution.warnings, Contains(warning(Severity::data_loss, "after the largest known rank (3;")));
 }
 

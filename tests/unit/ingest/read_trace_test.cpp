@@ -147,8 +147,7 @@ TEST_F(ReadTraceTest, CopiesSetsAndGraphs) {
   add_basics(sql_);
   sql_(
       "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
-      "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, bytes INTEGER, copyKind INTEGER, srcKind INTEGER,"
-      "dstKind INTEGER);"
+      "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, bytes INTEGER, copyKind INTEGER, srcKind INTEGER,dstKind INTEGER);"
       "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
       "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, value INTEGER, bytes INTEGER, memKind INTEGER);"
       "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER,"
@@ -160,9 +159,8 @@ TEST_F(ReadTraceTest, CopiesSetsAndGraphs) {
   sql_("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (100, 110, 0, 1, 7, 4, " + pid + ", 0, 64, 2)");
   sql_("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (300, 310, 0, 1, 13, 5, " + pid + ", 8, 9)");
   sql_("INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (60, 60, 77, " + pid +
-       " + 101, 1, 8589934593, 4294967297),"
-       "(50, 50, 77, " +
-       pid + " + 101, 1, 4294967297, NULL), (51, 51, 77, 77, 1, 1, NULL)");
+       " + 101, 1, 8589934593, 4294967297),(50, 50, 77, " + pid +
+       " + 101, 1, 4294967297, NULL), (51, 51, 77, 77, 1, 1, NULL)");
   const Trace trace = read();
   EXPECT_FALSE(trace.has_kernel_table);
   EXPECT_TRUE(has_warning(trace, "--cuda-graph-trace=node"));
@@ -203,8 +201,7 @@ TEST_F(ReadTraceTest, TheColumnsOf2022AndThoseThatAToolAddedAreNoProblem) {
       "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1600000000000000000, '', '');"
       "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT); INSERT INTO StringIds VALUES (1, 'k');"
       "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (kernel_name TEXT, end INTEGER, start INTEGER, deviceId INTEGER,"
-      "contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER,"
-      "shortName INTEGER);"
+      "contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER,shortName INTEGER);"
       "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ('added', 20, 10, 0, 1, 7, 1, " +
       text_of(pid_100) + ", 1, 1)");
   const Trace trace = read();
@@ -395,11 +392,7 @@ TEST_F(ReadTraceTest, WarningsOfNsysAreShownOnceWithTheirCount) {
   sql_(
       "CREATE TABLE DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid);"
       "INSERT INTO DIAGNOSTIC_EVENT VALUES (0, 1, 3, 1, 'Profiling has started.', 0),"
-      "(0, 1, 3, 3, 'CPU IP sampling is not available: unsupported CPU vendor.', 0),"
-      "(0, 1, 3, 2, 'Not all CUDA events might have been collected.', 0),"
-      "(5, 1, 3, 2, 'Not all CUDA events might have been collected.', 0),"
-      "(5, 1, 3, 2, 'Two' || char(10) || char(9) || 'lines', 0), (5, 1, 3, 3, 'It broke', 0),"
-      "(5, 1, 3, 2, '" +
+      "(0, 1, 3, 3, 'CPU IP sampling is not available: unsupported CPU vendor.', 0),(0, 1, 3, 2, 'Not all CUDA events might have been collected.', 0),(5, 1, 3, 2, 'Not all CUDA events might have been collected.', 0),(5, 1, 3, 2, 'Two' || char(10) || char(9) || 'lines', 0), (5, 1, 3, 3, 'It broke', 0),(5, 1, 3, 2, '" +
       std::string(600, 'x') + "', 0)");
   const Trace trace = read();
   const auto severity_of = [&](const std::string& part) {
@@ -424,8 +417,7 @@ TEST_F(ReadTraceTest, ACaptureRangeLosesNothingByBeginningLate) {
   sql_(
       "CREATE TABLE DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid);"
       "INSERT INTO DIAGNOSTIC_EVENT VALUES (5, 1, 3, 2, 'Not all NVTX events might have been collected.', 0),"
-      "(5, 1, 3, 2, 'Not all buffers were flushed', 0),"
-      "(9, 1, 3, 1, 'Profiling started due to cudaProfilerStart API invoked in the application.', 0)");
+      "(5, 1, 3, 2, 'Not all buffers were flushed', 0),(9, 1, 3, 1, 'Profiling started due to cudaProfilerStart API invoked in the application.', 0)");
   std::map<std::string, Severity> severities;
   for (const Warning& warning : read().warnings) severities[warning.message] = warning.severity;
   EXPECT_EQ(severities.at("Nsight Systems reported: Not all NVTX events might have been collected."), Severity::info);

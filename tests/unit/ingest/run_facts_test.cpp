@@ -40,18 +40,13 @@ TEST_F(RunFacts, OnlyTheEntriesOfTheListAreTaken) {
   sql("CREATE TABLE TARGET_INFO_SYSTEM_ENV (globalVid INTEGER, devStateName TEXT, name TEXT, nameEnum INTEGER, value "
       "TEXT)");
   sql("INSERT INTO TARGET_INFO_SYSTEM_ENV (name, value) VALUES ('NvDriverVersion', '5303002'), ('CudaDriverVersion', "
-      "'12010'), ('OsDescription', 'Ubuntu 22.04.5 LTS'), ('CpuDescription', 'unknown'), ('OfedDriverVersion', ''), "
-      "('DeviceEnvironment', 'API_TOKEN=s3cret;HOME=/home/me'), ('Hostname', 'n1'), ('CpuCores', '" +
+      "'12010'), ('OsDescription', 'Ubuntu 22.04.5 LTS'), ('CpuDescription', 'unknown'), ('OfedDriverVersion', ''), ('DeviceEnvironment', 'API_TOKEN=s3cret;HOME=/home/me'), ('Hostname', 'n1'), ('CpuCores', '" +
       std::string(5000, '9') + "')");
   sql("CREATE TABLE META_DATA_CAPTURE (name TEXT NOT NULL, value TEXT)");
   sql("INSERT INTO META_DATA_CAPTURE VALUES ('CAPTURE_EVENT_TYPE', 'NvtxEvents'), ('CAPTURE_EVENT_TYPE', 'Cuda'), "
-      "('CAPTURE_EVENT_TYPE', 'Cuda'), ('CAPTURE_EVENT_TYPE', NULL), ('PROCESS_0:COMMAND', 'train --token s3cret'), "
-      "('PROCESS_0:ENVIRONMENT_VARIABLE', 'API_TOKEN=\"s3cret\"'), ('PROCESS_0:CUDA_GRAPH_TRACE_OPTIONS:MODE', "
-      "'Node')");
+      "('CAPTURE_EVENT_TYPE', 'Cuda'), ('CAPTURE_EVENT_TYPE', NULL), ('PROCESS_0:COMMAND', 'train --token s3cret'), ('PROCESS_0:ENVIRONMENT_VARIABLE', 'API_TOKEN=\"s3cret\"'), ('PROCESS_0:CUDA_GRAPH_TRACE_OPTIONS:MODE', 'Node')");
   sql("CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT, uuid TEXT, cuDevice INTEGER, chipName TEXT, clockRate "
-      "INTEGER, smCount INTEGER, totalMemory INTEGER, memoryBandwidth INTEGER, computeMajor INTEGER, computeMinor "
-      "INTEGER, busLocation TEXT, maxWarpsPerSm INTEGER, threadsPerWarp INTEGER, maxBlocksPerSm INTEGER, maxShmemPerSm "
-      "INTEGER)");
+      "INTEGER, smCount INTEGER, totalMemory INTEGER, memoryBandwidth INTEGER, computeMajor INTEGER, computeMinor INTEGER, busLocation TEXT, maxWarpsPerSm INTEGER, threadsPerWarp INTEGER, maxBlocksPerSm INTEGER, maxShmemPerSm INTEGER)");
   sql("INSERT INTO TARGET_INFO_GPU VALUES (0, 'NVIDIA A100-SXM4-80GB', 'aaaa', 0, 'GA100', 1410000000, 108, "
       "84990623744, 2039040000000, 8, 0, '0000:41:00.0', 64, 32, 32, 167936)");
   sql("INSERT INTO TARGET_INFO_GPU SELECT 1, name, 'bbbb', 1, chipName, clockRate, smCount, totalMemory, "

@@ -47,9 +47,9 @@ TEST(ComparisonText, TellsWhoTakesLongerAndByWhat) {
   EXPECT_EQ(places_text(comparison), "");
   comparison.changed_places = {{"rank 5 (n1)", {5}, 1e6, 1.3e6, ChangedPart::kernel_speed, 1e6, 1.3e6},
                                {"node n2", {8, 9}, 1e6, 1.2e6, ChangedPart::idle, 0, 0.2e6}};
-  EXPECT_EQ(places_text(comparison),
-            "What changed, per step: rank 5 (n1): kernels take 1.300 ms instead of 1.000 ms (+30.00%) for the "
-            "same work; node n2: the GPU is idle for 200.0 us instead of 0 ns.");
+  EXPECT_EQ(
+      places_text(comparison),
+      "What changed, per step: rank 5 (n1): kernels take 1.300 ms instead of 1.000 ms (+30.00%) for the same work; node n2: the GPU is idle for 200.0 us instead of 0 ns.");
 }
 
 TEST(ComparisonText, TellsTheFirstFindingOfAKindThatTheOtherRunHasNot) {

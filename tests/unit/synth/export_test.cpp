@@ -87,14 +87,11 @@ TEST_F(Exports, CollectivesAreLaunchedInsideTheirNvtxRange) {
   JobPlan plan = small_plan();
   plan.layout = {1, 4, 1, 2, 0};
   for (const std::string& path : write(plan)) {
-    const Rows rows = query(path,
-                            "SELECT ks.value, ns.value, count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds ks "
-                            "ON ks.id = k.shortName "
-                            "JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId LEFT JOIN "
-                            "NVTX_EVENTS n ON n.domainId = 1 "
-                            "AND n.eventType = 59 AND n.globalTid = r.globalTid AND n.start <= r.start AND n.end >= "
-                            "r.end LEFT JOIN StringIds "
-                            "ns ON ns.id = n.textId WHERE ks.value LIKE 'nccl%' GROUP BY 1, 2 ORDER BY 1, 2");
+    const Rows rows = query(
+        path,
+        "SELECT ks.value, ns.value, count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds ks "
+        "ON ks.id = k.shortName JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId LEFT JOIN NVTX_EVENTS n ON n.domainId = 1 AND n.eventType = 59 AND n.globalTid = r.globalTid AND n.start <= r.start AND n.end >= r.end LEFT JOIN StringIds "
+        "ns ON ns.id = n.textId WHERE ks.value LIKE 'nccl%' GROUP BY 1, 2 ORDER BY 1, 2");
     // Per step: 4 activations and 4 gradients between 2 stages, 3 of them exchanged at once: 5 kernels.
     ASSERT_EQ(rows.size(), 3U);
     EXPECT_THAT(rows[0], ElementsAre("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "ncclAllReduce", "12"));

@@ -208,8 +208,7 @@ TEST(Fault, RotatingJitterVisitsSeveralRanks) {
 
 TEST(Fault, ParsesEveryKeyAndUnit) {
   const Fault fault = parse_fault(
-      "late_host:rank=3+1+3,pause=1.5ms,kind=data_loading,first_step=2,last_step=9,period=3,count=4,factor=2.5,"
-      "bytes=1.5MiB,node=1");
+      "late_host:rank=3+1+3,pause=1.5ms,kind=data_loading,first_step=2,last_step=9,period=3,count=4,factor=2.5,bytes=1.5MiB,node=1");
   EXPECT_EQ(fault.kind, FaultKind::late_host);
   EXPECT_EQ(fault.ranks, (std::vector<std::int32_t>{1, 3}));
   EXPECT_EQ(fault.nodes, (std::vector<std::int32_t>{1}));

@@ -75,9 +75,9 @@ TEST(Keys, SayProblemConsequenceAndCure) {
   };
   EXPECT_EQ(message("colour=blue"),
             "'colour=blue' in --thing is not understood, so nothing works; expected one of red|green");
-  EXPECT_EQ(message("size=3"),
-            "unknown key 'size' in --thing, so nothing works; its keys are share, count, time_us, ranks, text, on, "
-            "no_off, colour");
+  EXPECT_EQ(
+      message("size=3"),
+      "unknown key 'size' in --thing, so nothing works; its keys are share, count, time_us, ranks, text, on, no_off, colour");
 }
 
 TEST(Keys, HelpHasADefaultAndAMeaningOfEach) {
