@@ -12,6 +12,9 @@ namespace nsys_explain::report {
 /// Rows that a table shows at most. All rows are in report.json and the store.
 inline constexpr std::size_t shown_rows = 20;
 
+/// How many inputs with problems, and how many warnings; worst first.
+inline constexpr std::size_t shown_problems = 8;
+
 /// Characters of a finding, an evidence line or a message.
 inline constexpr std::size_t sentence_width = 600;
 

@@ -242,7 +242,7 @@ std::string inputs_section(const JobReport& report) {
                    [](const InputReport& a, const InputReport& b) { return a.status > b.status; });
   std::string out = heading("Inputs with problems",
                             "Failed inputs are not part of any number here; degraded ones are, as far as they go.");
-  const std::size_t shown = std::min(problems.size(), shown_rows);
+  const std::size_t shown = std::min(problems.size(), shown_problems);
   for (std::size_t i = 0; i < shown; ++i) {
     out += wrap(fmt::format("**{}** {}: {}", status_name(problems[i].status), markdown_path(problems[i].path, 80),
                             markdown_text(problems[i].message, sentence_width)),
@@ -260,7 +260,7 @@ std::string warnings_section(const JobReport& report) {
   std::string out = heading(
       "Warnings",
       "Recorded in the traces, or met by the analysis; counted, worst first. data_loss means that events are missing and totals are short.");
-  const std::size_t shown = std::min(warnings.size(), shown_rows);
+  const std::size_t shown = std::min(warnings.size(), shown_problems);
   for (std::size_t i = 0; i < shown; ++i) {
     const Warning& warning = warnings[i];
     const std::string times = warning.count > 1 ? ", " + format_count(warning.count) + " times" : "";

@@ -212,7 +212,7 @@ std::string PerfettoTrace::waiting(const HeatMap& map, const Interval& window) {
       const Nanoseconds start_ns = map.start_ns + static_cast<Nanoseconds>(b) * map.bin_ns;
       if (start_ns < window.start_ns || start_ns >= window.end_ns) continue;
       out += fmt::format(
-          R"({}{{"ph":"C","name":"trace ranks waiting","pid":{},"tid":0,"ts":{},"args":{{"value":{:.3f}}}}})",
+          R"({}{{"ph":"C","name":"ranks waiting","pid":{},"tid":0,"ts":{},"args":{{"value":{:.3f}}}}})",
           separator, process_of_host_.at(host), time(start_ns),
           static_cast<double>(sums[b]) / static_cast<double>(map.bin_ns));
     }
@@ -251,7 +251,7 @@ std::string PerfettoTrace::critical_path(std::span<const CriticalSegment> path, 
             metadata("thread_name", critical_path_process_, thread_id, R"("name":"what the end waited for")");
     }
     out += fmt::format(
-        R"({}{{"ph":"X","cat":"critical_path","name":"{} on trace rank {}","pid":{},"tid":{},"ts":{},"dur":{}}})",
+        R"({}{{"ph":"X","cat":"critical_path","name":"{} on rank {}","pid":{},"tid":{},"ts":{},"dur":{}}})",
         separator, critical_kind_name(segment.kind), segment.trace_rank, critical_path_process_, thread_id,
         time(segment.start_ns), microseconds(segment.end_ns - segment.start_ns));
   }

@@ -199,7 +199,7 @@ class RealWaits(EndToEndTest):
 
     def test_before_the_host_launched_late(self):
         finding, waits = self.waits("mfu_2gpu_before.sqlite")
-        self.assertIn("the host launched late", finding["title"])
+        self.assertIn("its host launches late", finding["title"])
         # Kernel 31 of 33: rank 1 enters at 60,391,025,500 after leaving the previous one 9,759,622 ns before.
         self.assertEqual(waits[31][0], 1)
         self.assertEqual(waits[31][2], 9_759_622)

@@ -131,7 +131,7 @@ class Evidence(EndToEndTest):
         window = report["ranks"][1]["window_start_ns"]  # job time
         self.assertAlmostEqual(int(spans[0]["start_ns"]), window + begin - first, delta=3_000_000)
         finding = next(f for f in report["findings"] if f["id"] == "gpu-throttling")
-        self.assertIn("1 trace ranks", finding["title"])
+        self.assertIn("the GPU of 1 rank ran slower", finding["title"])
         self.assertIn("1200 MHz (gpu_metrics)", finding["evidence"][0])
 
     def test_what_it_ran_on_and_where_ranks_differ(self):
@@ -150,7 +150,7 @@ class Evidence(EndToEndTest):
             connection.execute("UPDATE TARGET_INFO_GPU SET clockRate = 1755000000")
         mixed = self.analyse(self.traces, "mixed", "--csv", "--force", ranks=2)
         findings = {finding["id"]: finding for finding in mixed["findings"]}
-        self.assertIn("driver: 580.95.05 (trace rank 0), 535.129.03 (trace rank 1)",
+        self.assertIn("driver: 580.95.05 (rank 0), 535.129.03 (rank 1)",
                       findings["mixed-software"]["evidence"])
         self.assertEqual(findings["mixed-gpus"]["severity"], "medium")
         self.assertIn("sm_clock_limit", findings["mixed-gpus"]["evidence"][0])

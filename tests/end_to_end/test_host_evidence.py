@@ -31,7 +31,7 @@ class WhereTheHostWas(EndToEndTest):
                 self.assertEqual((straggler["trace_rank"], straggler["cause"], straggler["host_was_in"]),
                                  (seed % 4, "launch_starved", "collate_batch (dataset.py)"))
                 report = self.report("out")
-                self.assertIn("because the host launched late, in collate_batch (dataset.py)", report["verdict"]["text"])
+                self.assertIn("because its host launches late (in collate_batch (dataset.py))", report["verdict"]["text"])
                 self.assertIn("table cpu_functions", report["verdict"]["next"])
                 # The peer is not there at all; the straggler for some 4 ms before each of three collectives.
                 (line,) = (line for line in straggler["evidence"] if "collate_batch" in line)
@@ -122,7 +122,7 @@ class CudaErrors(EndToEndTest):
         report = self.job_with(700, 3)
         (finding,) = self.told(report)
         self.assertEqual((finding["severity"], finding["trace_ranks"], finding["place"]), ("high", [2], "GPU 2 on node000"))
-        self.assertRegex(finding["title"], r"^cuda\w+ of trace rank 2 returned cudaErrorIllegalAddress \(700\), the first of 3 calls: "
+        self.assertRegex(finding["title"], r"^cuda\w+ of rank 2 returned cudaErrorIllegalAddress \(700\), the first of 3 calls: "
                                            "the process can do no more on its GPU$")
         self.assertIn("illegalAddress".lower(), report["verdict"]["text"].lower())
         with h5py.File(self.directory / "out" / "store.h5") as store:

@@ -12,7 +12,7 @@ import unittest
 from hanging_export import HangingExport
 from support import EndToEndTest, TOOL, main, run, seeds
 
-LINES, COLUMNS = 25, 120
+LINES, COLUMNS = 25, 120  # but for paths, which are not broken
 
 MACHINE = {"--nodes": 2, "--gpus-per-node": 4, "--layers": 2, "--steps": 24}
 PIPELINE = {**MACHINE, "--tp": 2, "--pp": 2, "--steps": 12}
@@ -133,8 +133,8 @@ class JobVerdict(EndToEndTest):
         replayed = [w for w in report["what_if"] if w["trace_ranks"] == lead["trace_ranks"] and w["subject"] != "all"]
         self.assertIn(verdict["saved_share"], [w["saved_share"] for w in replayed])
         self.assertEqual(verdict["saved_share"], lead["saved_share"])
-        self.assertIn(f"({100 * verdict['saved_share']:.1f}%, {100 * verdict['low_share']:.1f} to "
-                      f"{100 * verdict['high_share']:.1f})", verdict["text"])
+        self.assertIn(f"(-{100 * verdict['saved_share']:.1f}%, 95% interval {100 * verdict['low_share']:.1f} to "
+                      f"{100 * verdict['high_share']:.1f}%)", verdict["text"])
         self.assertEqual(lead["saved_share"], max(f["saved_share"] or 0 for f in report["findings"]))
 
     def explain_job(self, number, job):

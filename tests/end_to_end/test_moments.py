@@ -53,7 +53,7 @@ class Moments(EndToEndTest):
         waits = sorted((rank, enter, wait) for rank, enter, wait in zip(*table.values())
                        if wait > 0 and rank in late["trace_ranks"] and enter < late["end_ns"] and enter + wait >= late["start_ns"])
         self.assertEqual(sorted(row[:3] for row in self.rows(moments, late, "waits")), waits)
-        self.assertIn("waits for trace rank 5", {row[3] for row in self.rows(moments, late, "waits")})
+        self.assertIn("waits for rank 5", {row[3] for row in self.rows(moments, late, "waits")})
 
         clocks = {session["path"]: session for session in report["clock"]["sessions"]}
         for rank in late["trace_ranks"]:

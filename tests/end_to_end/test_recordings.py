@@ -191,7 +191,7 @@ class Recordings(EndToEndTest):
         report, _ = self.recorded("graph_whole")
         self.assertLess(report["verdict"]["judged_share"], 0.1)
         self.assertNotIn("o rank is", report["verdict"]["text"])
-        self.assertIn("cannot be told", report["verdict"]["text"])
+        self.assertIn("cannot be seen", report["verdict"]["text"])
         self.assertIn("--cuda-graph-trace=node", report["verdict"]["next"])
 
 

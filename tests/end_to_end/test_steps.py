@@ -139,7 +139,7 @@ class OneStall(StepsTest):
                                   f"late_host:rank={rank},pause=500ms,kind=sleep,first_step=15,last_step=15")
                 finding, = (f for f in report["findings"] if f["id"] == "long-waits")
                 self.assertIn(f"1 delay of rank {rank} costs", finding["title"])
-                self.assertIn("the host launched", finding["title"])
+                self.assertIn("its host launches late", finding["title"])
                 self.assertEqual((report["verdict"]["finding"], finding["trace_ranks"]), ("long-waits", [rank]))
                 self.assertAlmostEqual(finding["saved_share"], 0.5 / 0.78, delta=0.05)
                 # It happened once: priced in time, and nothing tells how often it comes.

@@ -106,7 +106,7 @@ class WhatIf(EndToEndTest):
         self.assertGreater(truth, 0.2)
         self.assertAlmostEqual(report["verdict"]["saved_share"], truth, delta=POINT)
         self.assertEqual(report["verdict"]["finding"], "rotating-delay")
-        self.assertIn("balanced about", report["verdict"]["text"])
+        self.assertIn("Balancing it shortens a step from", report["verdict"]["text"])
 
     def test_one_with_twice_the_work_in_a_grid_is_priced(self):
         truth = self.twin_saves("job", "--nodes", 2, "--gpus-per-node", 8, "--pp", 4, "--steps", 12, "--layers", 2, "--fault",

@@ -131,8 +131,9 @@ void add_throttling_finding(const JobReport& report, const Table& throttling, co
   Finding finding;
   finding.id = "gpu-throttling";
   finding.severity = FindingSeverity::medium;
-  finding.title = fmt::format("the GPUs of {} {}ranks ran slower than they can while they were used", ranks.size(),
-                              more > 0 ? "more " : "");
+  finding.title = fmt::format("the {}{} {} ran slower than they can while they were used",
+                              ranks.size() == 1 ? "GPU of 1" : fmt::format("GPUs of {}", ranks.size()),
+                              more > 0 ? " more" : "", ranks.size() == 1 ? "rank" : "ranks");
   for (std::size_t i = 0; i < std::min(ranks.size(), most_named); ++i) {
     const Throttled& of_rank = ranks[i];
     const std::string lowest =

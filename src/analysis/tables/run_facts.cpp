@@ -92,26 +92,26 @@ const std::vector<Sameness>& samenesses() {
   static const std::vector<Sameness> all = {
       {"mixed-gpus",
        FindingSeverity::medium,
-       "the job's trace ranks run on different GPUs",
+       "the job's ranks run on different GPUs",
        {"gpu", "gpu_chip", "compute_capability", "multiprocessors", "sm_clock_limit", "gpu_memory",
         "gpu_memory_bandwidth"},
        "in a job that synchronises, the slowest kind sets the pace of all",
        "ask the scheduler for one kind of GPU, or give the slower ones less work"},
       {"mixed-software",
        FindingSeverity::low,
-       "the job's trace ranks run on different drivers or systems",
+       "the job's ranks run on different drivers or systems",
        {"driver", "cuda_driver", "os", "linux_kernel", "network_driver"},
        "releases differ in speed and in what they support, which looks like slow hardware",
-       "install the same driver and system everywhere, or test whether the slow trace ranks are those that differ"},
+       "install the same driver and system everywhere, or test whether the slow ranks are those that differ"},
       {"mixed-hosts",
        FindingSeverity::low,
-       "the job's trace ranks run on hosts with different CPUs",
+       "the job's ranks run on hosts with different CPUs",
        {"cpu", "cpu_cores"},
-       "a slower host launches later: see whether its trace ranks starve their GPUs",
+       "a slower host launches later: see whether its ranks starve their GPUs",
        "compare launch times (table launches) between the hosts"},
       {"mixed-captures",
        FindingSeverity::low,
-       "the trace ranks were not captured alike",
+       "the ranks were not captured alike",
        {"nsys", "traced", "cuda_graphs"},
        "what one capture records and another does not looks like a difference between the ranks",
        "capture all ranks with the same nsys and options"}};
@@ -130,9 +130,10 @@ std::string evidence_of(const RunFactSummary& fact) {
   std::string text = fmt::format("{}:", fact.name);
   for (std::size_t v = 0; v < std::min(fact.values.size(), most_values); ++v) {
     const RunFactSummary::Value& value = fact.values[v];
-    const std::string who = v == 0 && value.trace_ranks.size() > 1
-                                ? fmt::format("{} trace ranks", value.trace_ranks.size())
-                                : fmt::format("trace rank {}", rank_names(value.trace_ranks));
+    const std::string who =
+        v == 0 && value.trace_ranks.size() > 1
+            ? fmt::format("{} ranks", value.trace_ranks.size())
+            : fmt::format("rank{} {}", value.trace_ranks.size() == 1 ? "" : "s", rank_names(value.trace_ranks));
     text += fmt::format("{} {} ({})", v > 0 ? "," : "", value.value, who);
   }
   if (fact.values.size() > most_values) text += fmt::format(", and {} more", fact.values.size() - most_values);

@@ -240,14 +240,14 @@ TEST(ActivityFindings, SlowGpusOfOneNodeAreOneFinding) {
       titles_of("slow-gpu", report),
       ElementsAre("the 2 GPUs of node 'node1' (ranks 2, 3) take 24.0% longer than their peers for the same kernels"));
   report.activity.gpu_speeds = {slow(2, 1.24), slow(4, 1.26)};
-  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("rank 2 "), HasSubstr("rank 4 ")))
+  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("(rank 2)"), HasSubstr("(rank 4)")))
       << "two nodes with a sound GPU each";
   report.activity.gpu_speeds = {slow(2, 1.11), slow(3, 1.26)};
-  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("rank 2 "), HasSubstr("rank 3 ")))
+  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("(rank 2)"), HasSubstr("(rank 3)")))
       << "not alike: one trouble does not explain both";
   for (TraceRankIdentity& identity : report.trace_ranks) identity.host = "node1";
   report.activity.gpu_speeds = {slow(2, 1.24), slow(3, 1.26)};
-  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("rank 2 "), HasSubstr("rank 3 ")))
+  EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("(rank 2)"), HasSubstr("(rank 3)")))
       << "the node has others, too";
 }
 

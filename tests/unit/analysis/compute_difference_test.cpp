@@ -85,7 +85,7 @@ TEST(ComputeDifference, ABusyExpertIsUnevenWorkHoweverMuchItHolds) {
   EXPECT_THAT(
       describe(difference)[0],
       HasSubstr(
-          "8.000 ms by larger or longer ones; a typical kernel of equal grid takes 1.00 times as long (median of 4)"));
+          "8.000 ms by more or larger ones; a typical kernel of equal grid takes 1.00 times as long (median of 4)"));
 }
 
 TEST(ComputeDifference, KernelsOfOtherNamesThatStandForAsManyAreNotMore) {

@@ -115,7 +115,7 @@ TEST(OneProblem, ASlowLinkNamesTheTestThatShowsIt) {
 TEST(OneProblem, OfASlowNodeTheAdviceIsTheNodes) {
   JobReport report = four_ranks();
   report.stragglers = {late(2, Cause::slow_kernel, 300 * ms)};
-  EXPECT_THAT(find_problems(report)[0].recommendation, HasSubstr("drain it"));
+  EXPECT_THAT(find_problems(report)[0].recommendation, HasSubstr("drain the node"));
   report.stragglers[0].level = Level::node;
   report.stragglers[0].place = "node0";
   const Finding finding = find_problems(report)[0];
@@ -163,7 +163,7 @@ TEST(OneProblem, IdleTimeOfALateHostIsToldWithIt) {
   EXPECT_THAT(
       find_problems(report)[1].title,
       "21.5% of GPU time is idle because the host launched the next work too late, besides that of ranks that are late by it");
-  EXPECT_THAT(find_problems(report)[1].evidence, Contains(HasSubstr("0.230 GPU-seconds more on ranks 0")));
+  EXPECT_THAT(find_problems(report)[1].evidence, Contains(HasSubstr("0.230 GPU-seconds more than is usual on rank 0")));
 }
 
 TEST(OneProblem, IdleTimeOfASuspectIsToldWithIt) {
@@ -214,7 +214,7 @@ TEST(OneProblem, ThrottlingIsToldWithWhoIsSlowByIt) {
   report.tables = {throttling};
   EXPECT_EQ(find_problems(report)[0].title, "the GPUs of 2 ranks ran slower than they can while they were used");
   report.stragglers = {late(1, Cause::slow_kernel, 60 * ms)};
-  EXPECT_EQ(find_problems(report)[1].title, "the GPUs of 1 more ranks ran slower than they can while they were used");
+  EXPECT_EQ(find_problems(report)[1].title, "the GPU of 1 more rank ran slower than they can while they were used");
   report.stragglers.push_back(late(3, Cause::slow_kernel, 50 * ms));
   EXPECT_THAT(costs(report), ElementsAre(std::pair("straggler", 60), std::pair("straggler", 50)));
 }

@@ -58,7 +58,7 @@ TEST(ComparisonText, TellsTheFirstFindingOfAKindThatTheOtherRunHasNot) {
   comparison.runs[1].findings = {{"low", "low", "hardly anything"},
                                  {"straggler", "high", "rank 5 is late"},
                                  {"gpu-idle", "medium", "GPUs are idle"}};
-  EXPECT_EQ(new_finding_text(comparison), "New finding: rank 5 is late. No longer found: two waits.");
+  EXPECT_EQ(new_finding_text(comparison), "New finding: rank 5 is late. Gone finding: two waits.");
 }
 
 }  // namespace
