@@ -343,6 +343,7 @@ void Run::write_report() {
       directory_->publish(only_ours(results_in(job_.output_directory)));
       has_results_ = true;
     });
+    check_outside_files(job_);  // others may have written there meanwhile
   });
   has_results_ = true;
   if (timeline_) {

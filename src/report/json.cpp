@@ -13,6 +13,7 @@
 #include "report/phase_summary.hpp"
 #include "report/report.hpp"
 #include "report/run_facts.hpp"
+#include "report/short_answers.hpp"
 #include "report/side_files.hpp"
 
 // Keys appear in the order of docs/outputs.md, report.json. Non-finite numbers become null and invalid UTF-8 becomes
@@ -147,6 +148,7 @@ Json verdict(const JobReport& report) {
           {"high_share", mended != nullptr ? nullable(mended->high_share) : Json()},
           {"complete", verdict.complete},
           {"judged_share", nullable(verdict.judged_share)},
+          {"answers", short_answers(report)},
           {"next", verdict.next},
           {"do_next", array_of(next_steps(report, "."), step)}};
 }

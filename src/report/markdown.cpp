@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "report/activity_sections.hpp"
 #include "report/inspector_summary.hpp"
@@ -12,6 +13,7 @@
 #include "report/overview.hpp"
 #include "report/phase_summary.hpp"
 #include "report/report.hpp"
+#include "report/short_answers.hpp"
 #include "report/side_files.hpp"
 #include "report/step_sections.hpp"
 #include "report/text.hpp"
@@ -41,6 +43,8 @@ std::string first_screen(const JobReport& report, const Overview& overview) {
   if (!report.verdict.next.empty())
     out += wrap("**Next:** " + markdown_text(report.verdict.next, verdict_width), "", "") + '\n';
   out += do_next(next_steps(report, "."));
+  if (const std::vector<std::string> answers = short_answers(report); !answers.empty())
+    out += list_item(fmt::format("{}", fmt::join(answers, " ")));
   for (const std::string& sentence : explanation(report, overview)) out += list_item(sentence);
   std::string quality = "Data: " + input_quality(report, overview);
   if (report.ranks.size() != 1) quality += ' ' + matching_quality(report) + ' ' + clock_quality(report);
@@ -105,14 +109,18 @@ bool is_matching_in_doubt(const JobReport& report) {
          !inspector_sentence(report.tables).empty();
 }
 
-std::string more_section() {
+std::string more_section(const JobReport& report) {
+  const std::int32_t rank = report.stragglers.empty() ? 0 : report.stragglers.front().trace_rank;
   return heading(
              "More",
              "Everything else is in report.html: timeline, who waits when, kernels, network, clocks, hardware, and all tables. In a terminal, from the directory of this report:") +
-         "\n```sh\nnsys-explain-mpi show .               # which tables there are\n"
-         "nsys-explain-mpi show . ranks         # any of them\n"
-         "nsys-explain-mpi show . rank 0        # all about a rank\n"
-         "nsys-explain-mpi show . collectives   # the costliest first\n```\n";
+         fmt::format(
+             "```sh\n"
+             "nsys-explain-mpi show .               # which tables there are\n"
+             "nsys-explain-mpi show . ranks         # any of them\n"
+             "nsys-explain-mpi show . rank {:<9}# all about a rank\n"
+             "nsys-explain-mpi show . collectives   # the costliest first\n```\n",
+             rank);
 }
 
 }  // namespace
@@ -130,7 +138,7 @@ std::string to_markdown(const JobReport& report) {
   out += inputs_section(report);
   out += warnings_section(report);
   out += capture_section(report);
-  return out + more_section();
+  return out + more_section(report);
 }
 
 }  // namespace nsys_explain::report

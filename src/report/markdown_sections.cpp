@@ -90,7 +90,7 @@ std::string finding_item(const Finding& finding, std::size_t number, std::size_t
 
 std::string findings_section(const JobReport& report) {
   // Two screens of a terminal, some 100 lines, with what stands above.
-  constexpr std::size_t most_findings = 8, evidence_of_first = 6, evidence_of_others = 3;
+  constexpr std::size_t most_findings = 8, evidence_of_first = 5, evidence_of_others = 3;
   if (report.findings.empty()) return {};
   std::string out = heading(
       "Findings",

@@ -3,11 +3,13 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "nsys_explain/model/names.hpp"
 #include "report/next_steps.hpp"
 #include "report/overview.hpp"
 #include "report/report.hpp"
+#include "report/short_answers.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {
@@ -83,6 +85,8 @@ std::string to_summary(const JobReport& report, std::string_view output_director
   if (!report.verdict.next.empty())
     out += wrap("Next: " + plain_text(report.verdict.next, longest_verdict), "", "  ", line_width);
   out += do_next(next_steps(report, output_directory)) + other_findings(report);
+  if (const std::vector<std::string> answers = short_answers(report); !answers.empty())
+    out += wrap(fmt::format("{}", fmt::join(answers, " ")), "", "  ", line_width);
   out += wrap(quality(report, overview), "", "  ", line_width);
   const auto& [info, data_loss, error] = overview.warnings;
   const std::string warnings =

@@ -32,7 +32,7 @@ class PlainWords(EndToEndTest):
                     texts += [finding["title"], finding["recommendation"], *finding["evidence"]]
                 for text in texts:
                     self.assertEqual(private_words(text), [])
-                self.assertLessEqual(len(done.stdout.splitlines()), 16, done.stdout)  # two are of this test's long paths
+                self.assertLessEqual(len(done.stdout.splitlines()), 18, done.stdout)  # three are of this test's long paths
                 if name == "one GPU":
                     self.assertNotIn("rank", done.stdout)
 

@@ -186,7 +186,7 @@ std::vector<std::string> describe(const ComputeDifference& difference) {
   std::vector<std::string> lines{fmt::format(
       "its kernels take {:.3f} ms {}, those of its peers {:.3f} ms: {:.3f} ms by slower kernels, {:.3f} ms by more or larger ones; a typical kernel of equal grid takes {:.2f} times as long (median of {})",
       in_ms(difference.own_ns), difference.of_run ? "over the run" : "before these collectives",
-      in_ms(difference.peers_ns), in_ms(difference.slower_ns), in_ms(difference.more_ns) + in_ms(difference.larger_ns),
+      in_ms(difference.peers_ns), in_ms(difference.slower_ns), in_ms(difference.more_ns + difference.larger_ns),
       difference.speed, difference.families)};
   if (!difference.largest.empty()) {
     std::vector<std::string> families;

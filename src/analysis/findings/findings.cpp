@@ -67,6 +67,18 @@ Nanoseconds cost_of(std::span<const Finding> findings, std::string_view id) {
   return found == findings.end() ? 0 : found->cost_ns.value_or(0);
 }
 
+/// What compute waits for once the last member has entered, as in table step_budget: no waiting, and nothing that the
+/// host had not launched.
+Nanoseconds exposed_transfers(const JobReport& report) {
+  constexpr auto transfer = static_cast<std::size_t>(CollectivePhase::transfer);
+  constexpr auto launch_paced = static_cast<std::size_t>(StandstillReason::launch_paced);
+  Nanoseconds sum_ns = 0;
+  for (const ExposedTime& exposed : report.exposed)
+    for (std::size_t reason = 0; reason < standstill_reason_count; ++reason)
+      if (reason != launch_paced) sum_ns += exposed.duration_ns[transfer][reason];
+  return sum_ns;
+}
+
 /// Transfers that no compute hides. `late_ns`: of waiting that other findings tell, `setup_ns`: of connections made.
 /// Where waiting cannot be told from transfers, nothing says what overlapping would save.
 void add_exposed_communication(const JobReport& report, const JobTotals& totals, Nanoseconds late_ns,
@@ -74,7 +86,7 @@ void add_exposed_communication(const JobReport& report, const JobTotals& totals,
   const bool known = waiting_is_known(report);
   Nanoseconds lost_ns = 0;  // by slow links, in transfers
   for (const SlowLink& link : report.slow_links) lost_ns += link.lost_ns;
-  const Nanoseconds left_ns = totals.exposed - lost_ns - setup_ns - (known ? std::max(totals.wait, late_ns) : late_ns);
+  const Nanoseconds left_ns = (known ? exposed_transfers(report) : totals.exposed - late_ns) - lost_ns - setup_ns;
   const double part = share(left_ns, totals.window);
   if (part < share_worth_telling) return;
   Finding finding;

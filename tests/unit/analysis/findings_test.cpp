@@ -40,6 +40,18 @@ Straggler late(std::int32_t trace_rank, Nanoseconds cost_ns) {
   return straggler;
 }
 
+/// Of each rank so much communication that no compute hides; of that so much before its last member had entered.
+void expose(JobReport& report, Nanoseconds exposed_ns, Nanoseconds waited_ns = 0) {
+  report.exposed.clear();
+  for (RankSummary& rank : report.ranks) {
+    rank.budget.exposed_communication_ns = exposed_ns;
+    ExposedTime& exposed = report.exposed.emplace_back();
+    exposed.trace_rank = rank.trace_rank;
+    exposed.duration_ns[static_cast<std::size_t>(CollectivePhase::arrival_skew)][0] = waited_ns;
+    exposed.duration_ns[static_cast<std::size_t>(CollectivePhase::transfer)][0] = exposed_ns - waited_ns;
+  }
+}
+
 /// Identifier and cost in ms of each; -1: none.
 std::vector<std::pair<std::string, Nanoseconds>> costs(const JobReport& report) {
   std::vector<std::pair<std::string, Nanoseconds>> told;
@@ -50,28 +62,26 @@ std::vector<std::pair<std::string, Nanoseconds>> costs(const JobReport& report) 
 
 TEST(FindingCosts, OfOneSeverityTheCostliestComesFirst) {
   JobReport report = two_ranks();
-  for (RankSummary& rank : report.ranks) {
-    rank.budget.exposed_communication_ns = 56 * ms;  // 5.6% of the GPU time
-    rank.budget.idle_ns = 170 * ms;
-  }
+  expose(report, 56 * ms);  // 5.6% of the GPU time
+  for (RankSummary& rank : report.ranks) rank.budget.idle_ns = 170 * ms;
   report.activity.idle_causes = {{"", "launch_starved", 10, 326 * ms, 6 * ms, 0}};  // 16.3%
   EXPECT_THAT(costs(report), ElementsAre(std::pair("launch-starved", 326), std::pair("exposed-communication", 112)));
   // 14 ms of idle time are left, too few for a finding. A straggler of medium severity goes between the two, and what
   // waits for it is not counted again: of 162 ms 102 are left.
-  for (RankSummary& rank : report.ranks) rank.budget.exposed_communication_ns = 81 * ms;
+  expose(report, 81 * ms, 30 * ms);
   report.stragglers = {late(1, 60 * ms)};
   EXPECT_THAT(costs(report), ElementsAre(std::pair("launch-starved", 326), std::pair("exposed-communication", 102),
                                          std::pair("straggler", 60)));
   // A severe one comes before all of these: 120 of 2,000 ms are 6%. All communication waits for it and is no problem of
   // its own.
-  for (RankSummary& rank : report.ranks) rank.budget.exposed_communication_ns = 56 * ms;
+  expose(report, 56 * ms, 56 * ms);
   report.stragglers = {late(1, 120 * ms)};
   EXPECT_THAT(costs(report), ElementsAre(std::pair("straggler", 120), std::pair("launch-starved", 326)));
 }
 
 TEST(FindingCosts, CommunicationIsAsSevereAsWhatLateRanksDoNotExplain) {
   JobReport report = two_ranks();
-  for (RankSummary& rank : report.ranks) rank.budget.exposed_communication_ns = 250 * ms;  // 25% of the GPU time
+  expose(report, 250 * ms);  // 25% of the GPU time
   const auto exposed = [&]() -> std::optional<Finding> {
     std::vector<Finding> findings = find_problems(report);
     const auto found = std::find_if(findings.begin(), findings.end(),
@@ -81,15 +91,19 @@ TEST(FindingCosts, CommunicationIsAsSevereAsWhatLateRanksDoNotExplain) {
   EXPECT_EQ(exposed()->severity, FindingSeverity::high);
   EXPECT_EQ(exposed()->title, "25.0% of GPU time is transfers that no compute hides");
   report.stragglers = {late(1, 300 * ms)};
+  expose(report, 250 * ms, 150 * ms);
   EXPECT_EQ(exposed()->severity, FindingSeverity::medium);
   EXPECT_EQ(exposed()->title, "10.0% of GPU time is transfers that no compute hides");
-  report.stragglers = {late(1, 420 * ms)};  // 80 of 2,000 ms are left: 4%
+  report.stragglers = {late(1, 420 * ms)};
+  expose(report, 250 * ms, 210 * ms);  // 80 of 2,000 ms are left: 4%
   EXPECT_EQ(exposed(), std::nullopt);
 }
 
 TEST(FindingCosts, WhatASuspectIsPartOfIsNotTakenOffTwice) {
   JobReport report = two_ranks();
-  for (RankSummary& rank : report.ranks) rank.budget.exposed_communication_ns = 90 * ms;
+  expose(report, 90 * ms);
+  report.complete = 0;  // so that waiting and transfers cannot be separated
+  report.partial = 100;
   report.delay.rotating = true;
   report.delay.attributed_ns = 50 * ms;  // of these, 40 ms are those of the suspect
   report.ranks[0].caused_wait_ns = 40 * ms;
@@ -137,10 +151,8 @@ TEST(Findings, WhatHasNoEffectSavesNothing) {
 
 TEST(FindingCosts, WhatTheTracesDoNotTellComesLastOfItsSeverity) {
   JobReport report = two_ranks();
-  for (RankSummary& rank : report.ranks) {
-    rank.budget.exposed_communication_ns = 60 * ms;
-    rank.budget.opaque_graph_ns = 100 * ms;
-  }
+  expose(report, 60 * ms);
+  for (RankSummary& rank : report.ranks) rank.budget.opaque_graph_ns = 100 * ms;
   EXPECT_THAT(costs(report), ElementsAre(std::pair("exposed-communication", 120), std::pair("opaque-graphs", -1)));
 }
 
@@ -207,7 +219,7 @@ TEST(FindingSavings, WhatMendingSavesOrdersAndGradesFindings) {
 
 TEST(FindingSavings, HiddenTransfersAreABoundAndNoMend) {
   JobReport report = two_ranks();
-  for (RankSummary& rank : report.ranks) rank.budget.exposed_communication_ns = 250 * ms;
+  expose(report, 250 * ms);
   WhatIf hidden;
   hidden.subject = "communication_hidden";
   hidden.finding = "exposed-communication";
@@ -223,11 +235,13 @@ TEST(FindingSavings, HiddenTransfersAreABoundAndNoMend) {
 
 TEST(Findings, WaitingIsNoTransfer) {
   JobReport report = two_ranks();
+  expose(report, 250 * ms, 150 * ms);
   for (RankSummary& rank : report.ranks) {
-    rank.budget.exposed_communication_ns = rank.budget.communication_ns = 250 * ms;
+    rank.budget.communication_ns = 250 * ms;
     rank.wait_ns = 150 * ms;
   }
   EXPECT_THAT(costs(report), ElementsAre(std::pair("exposed-communication", 200)));
+  expose(report, 250 * ms, 240 * ms);
   for (RankSummary& rank : report.ranks) rank.wait_ns = 240 * ms;
   EXPECT_THAT(costs(report), ElementsAre()) << "nobody is late, so nobody is to be looked for";
   Table places = make_table({"rank_places",
@@ -442,9 +456,9 @@ TEST(Findings, StateTheirNumbers) {
   report.ranks.resize(2);
   for (RankSummary& rank : report.ranks) {
     rank.budget.window_ns = 1'000'000'000;
-    rank.budget.exposed_communication_ns = 300'000'000;
     rank.budget.idle_ns = 100'000'000;
   }
+  expose(report, 300'000'000);
   const auto findings = find_problems(report);
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_EQ(findings[0].id, "exposed-communication");

@@ -22,7 +22,7 @@ export function headline() {
 }
 
 export function verdict() {
-  const {next, do_next: steps} = report.verdict;
+  const {next, answers, do_next: steps} = report.verdict;
   const waits = ranks.reduce((sum, rank) => sum + rank.wait_ns, 0);
   const whole = ranks.reduce((sum, rank) => sum + rank.window_ns, 0);
   const inputs = (status) => report.inputs.filter((input) => input.status === status).length;
@@ -44,6 +44,7 @@ export function verdict() {
   return node("section", {"aria-label": "Verdict"},
     node("div", {class: "next"}, next ? node("p", {}, node("strong", {}, "Next: "), next) : null,
       steps.length > 0 ? node("pre", {class: "commands"}, steps.map(({command, expect}) => `# ${expect}\n${command}\n`).join("")) : null,
+      answers.length > 0 ? node("p", {class: "answers"}, answers.join(" ")) : null,
       stragglers.length > 0 ? node("ul", {}, stragglers.slice(0, 8).map(who)) : null),
     node("dl", {class: "facts"}, facts.map(([name, fact]) => node("div", {}, node("dt", {}, name), node("dd", {}, fact)))));
 }
