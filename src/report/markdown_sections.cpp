@@ -94,7 +94,7 @@ std::string findings_section(const JobReport& report) {
   if (report.findings.empty()) return {};
   std::string out = heading(
       "Findings",
-      "What is missing first, then what saves most time when fixed, then the rest by severity and cost. Low ones and hints by their titles.");
+      "What is missing, then what saves most when fixed, then by severity and cost; low ones by title.");
   const std::size_t shown = std::min(report.findings.size(), most_findings);
   for (std::size_t i = 0; i < shown; ++i)
     out +=

@@ -93,7 +93,7 @@ TEST(Markdown, TellsWhatMattersOnTwoScreensBeforeTheTables) {
   report.findings[7] = {"hint", FindingSeverity::low, "hardly anything", {"not told"}, "nothing to do"};
   const std::string markdown = to_markdown(report);
   EXPECT_LE(lines_before_tables(markdown), 120U);
-  EXPECT_THAT(unwrapped(markdown), HasSubstr("... and 3 more (`findings` in report.json)")) << "evidence of the first";
+  EXPECT_THAT(unwrapped(markdown), HasSubstr("... and 4 more (`findings` in report.json)")) << "evidence of the first";
   EXPECT_THAT(markdown, HasSubstr("**[low]** hardly anything\n"));
   EXPECT_THAT(markdown, Not(HasSubstr("not told")));
   EXPECT_THAT(markdown, HasSubstr("... and 4 more (`findings` in report.json)"));
