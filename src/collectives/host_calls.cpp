@@ -127,7 +127,8 @@ std::optional<ProcessTrace> with_kernels_of_calls(const Trace& trace, const Proc
 std::vector<DeviceArrivals> arrivals_of_calls(const Trace& trace, const ProcessTrace& with_kernels) {
   std::vector<DeviceArrivals> devices(with_kernels.devices.size());
   for (std::size_t d = 0; d < devices.size(); ++d) devices[d].device_id = with_kernels.devices[d].device_id;
-  std::vector<Arrival>& arrivals = devices[main_device(with_kernels)].arrivals;
+  DeviceArrivals& main = devices[main_device(with_kernels)];
+  std::vector<Arrival>& arrivals = main.arrivals;
   const CommunicatorKeys keys(trace, with_kernels.mpi_calls);
   std::map<std::uint64_t, std::int32_t> next_position;
   for (const MpiCall& call : with_kernels.mpi_calls) {
@@ -145,6 +146,7 @@ std::vector<DeviceArrivals> arrivals_of_calls(const Trace& trace, const ProcessT
       arrival.kernel_name_hash = static_cast<std::uint32_t>(mix_bits(static_cast<std::uint64_t>(call.tag)));
       arrival.continues = call.request > 0;
     }
+    if (arrival.operation == Operation::send_recv && call.root < 0) ++main.without_peer;
     arrival.evidence = Evidence::mpi_call;
     arrival.timing_source = TimingSource::host_call;
     arrival.stream = 0;

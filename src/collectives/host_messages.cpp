@@ -72,7 +72,7 @@ class Messages {
   const Trace& trace_;
   bool one_communicator_ = false, are_followed_ = true;
   std::int64_t begun_count_ = 0;
-  std::map<std::uint64_t, std::pair<std::int64_t, MpiCall>> begun_;  ///< by request
+  std::map<std::uint64_t, std::pair<std::int64_t, MpiCall>> begun_;               ///< by request
   std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> last_completed_;  ///< by peer and tag
 };
 

@@ -10,8 +10,8 @@
 /// Messages between hosts (MPI): what each call sends, receives or completes.
 namespace nsys_explain::collectives {
 
-/// Whether it is MPI_COMM_WORLD in MPICH and what is built on it (mpi.h), or in the ABI of MPI 5.0; in Open MPI it is an
-/// address.
+/// Whether it is MPI_COMM_WORLD in MPICH and what is built on it (mpi.h), or in the ABI of MPI 5.0; in Open MPI it is
+/// an address.
 bool is_world_handle(std::uint64_t handle);
 
 /// What a call of this name does with the message of a recorded peer. A completion receives: of what was sent, nothing

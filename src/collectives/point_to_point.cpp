@@ -129,8 +129,8 @@ std::vector<Ends> by_direction(std::span<const Arrival> arrivals, const Ends& en
   return result;
 }
 
-/// MPI's messages of one direction and tag do not overtake each other: the k-th that is sent is the k-th received. None is
-/// told where some were not seen, or a receive would be over before its message was sent.
+/// MPI's messages of one direction and tag do not overtake each other: the k-th that is sent is the k-th received. None
+/// is told where some were not seen, or a receive would be over before its message was sent.
 std::vector<MatchedArrivals> match_messages(std::span<const Arrival> arrivals, const Ends& ends,
                                             const AlignmentOptions& alignment) {
   std::vector<MatchedArrivals> matches, alone;
@@ -139,8 +139,8 @@ std::vector<MatchedArrivals> match_messages(std::span<const Arrival> arrivals, c
     for (const std::size_t a : end.indices) alone.push_back({a});
   for (std::size_t k = 0; are_possible && k < ends[0].indices.size(); ++k) {
     matches.push_back({ends[0].indices[k], ends[1].indices[k]});
-    are_possible = arrivals[ends[0].indices[k]].directions == Directions::both ||
-                   is_received(arrivals, matches.back(), alignment);
+    are_possible =
+        arrivals[ends[0].indices[k]].directions == Directions::both || is_received(arrivals, matches.back(), alignment);
   }
   return are_possible ? matches : alone;
 }
@@ -148,7 +148,8 @@ std::vector<MatchedArrivals> match_messages(std::span<const Arrival> arrivals, c
 /// A call that waits for several messages is matched with the one that was sent last, and what continues it with the
 /// others in the order in which they were sent. If one is not known, the call may have waited for it. Matches of calls
 /// that wait for one message remain. Times are on one clock.
-std::vector<MatchedArrivals> order_completions(std::span<const Arrival> arrivals, std::vector<MatchedArrivals> matches) {
+std::vector<MatchedArrivals> order_completions(std::span<const Arrival> arrivals,
+                                               std::vector<MatchedArrivals> matches) {
   std::map<std::size_t, std::size_t> sent_to;  // by what receives
   std::vector<MatchedArrivals> result;
   for (MatchedArrivals& match : matches) {
@@ -168,9 +169,9 @@ std::vector<MatchedArrivals> order_completions(std::span<const Arrival> arrivals
       sends.push_back(end->second);
     }
     const std::size_t after = parts.back() + 1;
-    const bool is_whole = !arrivals[parts.front()].continues &&
-                          (after == arrivals.size() || !arrivals[after].continues ||
-                           arrivals[after].trace_rank != arrivals[parts.back()].trace_rank);
+    const bool is_whole =
+        !arrivals[parts.front()].continues && (after == arrivals.size() || !arrivals[after].continues ||
+                                               arrivals[after].trace_rank != arrivals[parts.back()].trace_rank);
     std::sort(sends.begin(), sends.end(), [&](std::size_t a, std::size_t b) {
       return std::tuple(-arrivals[a].enter_ns, a) < std::tuple(-arrivals[b].enter_ns, b);
     });
@@ -206,8 +207,10 @@ std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& com
     const bool is_of_host = arrival.timing_source == TimingSource::host_call;
     const auto told = member_of_rank.find(arrival.peer_or_root);
     std::size_t peer = told == member_of_rank.end() ? own : told->second;
-    if (is_of_host) peer = arrival.peer_or_root < 0 ? own : member_of(communicator, arrival.peer_or_root, own);
-    else if (communicator.size == 2 && size == 2) peer = 1 - own;
+    if (is_of_host)
+      peer = arrival.peer_or_root < 0 ? own : member_of(communicator, arrival.peer_or_root, own);
+    else if (communicator.size == 2 && size == 2)
+      peer = 1 - own;
     if (peer != own) {
       MemberArrivals& end = pairs[std::minmax(own, peer)][own < peer ? 0 : 1];
       end.indices.push_back(e);
