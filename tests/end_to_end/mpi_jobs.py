@@ -29,15 +29,15 @@ TABLES = {
 
 
 class Rank:
-    def __init__(self, number, of, per_host, offset_ns):
+    def __init__(self, number, of, per_host, offset_ns, began_ns):
         self.number, self.now_ns, self.offset_ns, self.id = number, 1_000_000_000, offset_ns, 0
-        self.pid = 900 + number
+        self.pid = 900 + number + began_ns // 10**9
         self.tid = VM | self.pid << 24 | self.pid
         self.strings = {}
         self.rows = {table: [] for table in TABLES}
         self.rows["MPI_RANKS"].append((self.tid, number))
-        self.rows["TARGET_INFO_SESSION_START_TIME"].append((UTC_NS,))
-        environment = f"OMPI_COMM_WORLD_RANK={number};OMPI_COMM_WORLD_SIZE={of};"
+        self.rows["TARGET_INFO_SESSION_START_TIME"].append((UTC_NS + began_ns,))
+        environment = f"OMPI_COMM_WORLD_RANK={number};OMPI_COMM_WORLD_SIZE={of};WORLD_SIZE={of};"
         for name, kind, value in (("Hostname", 619, f"node{number // per_host}"), ("DeviceEnvironment", 610, environment)):
             self.rows["TARGET_INFO_SYSTEM_ENV"].append((VM, "Local (CLI)", name, kind, value))
         self.rows["TARGET_INFO_GPU"].append((VM, 0, "NVIDIA H100 80GB HBM3", 0))
@@ -81,13 +81,13 @@ class Rank:
 
 
 def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, halo=False, requests=None, uid=None, functions=("MPI_Allreduce",), per_host=2,
-              pairs=False):
+              pairs=False, began_s=0):
     """Kernels of 1 ms, four per step; those of rank `late` take `by_ns` longer per step in all. `uid`: nsys' id of the communicator, which old
     versions do not record. `halo`: of which `requests` have handles of their own ("Waitall", "Wait": how they are completed), or all one. `pairs`: each rank then works 0.3 ms for one communicator of two, and all processes have handles of
-    their own. Clocks of hosts differ by up to 0.5 ms."""
+    their own. Clocks of hosts differ by up to 0.5 ms. `began_s`: how much later than others."""
     noise = random.Random(seed)
     offsets_ns = [noise.randrange(-500_000, 500_000) for _ in range(ranks)]
-    job = [Rank(r, ranks, per_host, offsets_ns[r // per_host]) for r in range(ranks)]
+    job = [Rank(r, ranks, per_host, offsets_ns[r // per_host], began_s * 10**9) for r in range(ranks)]
     for _ in range(steps):
         began_ns = [rank.now_ns for rank in job]
         for rank in job:
