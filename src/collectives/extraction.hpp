@@ -53,6 +53,7 @@ struct DeviceArrivals {
   std::vector<Arrival> arrivals;  ///< trace time; trace_rank not set; position and index set
   std::int64_t without_call = 0;  ///< communication kernels that no NCCL range could be joined to ...
   std::int64_t replayed = 0;      ///< ... because a graph replays them whose capture was not recorded
+  std::int64_t without_peer = 0;  ///< messages of hosts that name no peer
   std::vector<FusedCall> fused;   ///< by kernel, then in call order
 };
 

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "collectives/host_messages.hpp"
 #include "model/hash.hpp"
 #include "nsys_explain/model/stream_of_calls.hpp"
 
@@ -15,9 +16,6 @@ namespace {
 constexpr std::uint64_t world_key = fnv1a("MPI_COMM_WORLD");
 constexpr std::uint64_t messages_key = fnv1a("MPI point-to-point");
 
-/// MPI_COMM_WORLD in MPICH and what is built on it (mpi.h), and in the ABI of MPI 5.0; in Open MPI it is an address.
-constexpr std::array<std::uint64_t, 2> world_handles{0x44000000, 0x101};
-
 std::size_t main_device(const ProcessTrace& process) {
   const auto most =
       std::max_element(process.devices.begin(), process.devices.end(),
@@ -25,16 +23,15 @@ std::size_t main_device(const ProcessTrace& process) {
   return static_cast<std::size_t>(most - process.devices.begin());
 }
 
-/// Of the thread that made most, in order, without those that began within another.
-std::vector<MpiCall> calls_in_a_row(const ProcessTrace& process) {
+/// Of the thread that made most, in order.
+std::vector<MpiCall> calls_of_one_thread(const ProcessTrace& process) {
   std::map<std::uint32_t, std::size_t> of_thread;
   for (const MpiCall& call : process.mpi_calls) ++of_thread[call.thread_id];
   const auto most = std::max_element(of_thread.begin(), of_thread.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   std::vector<MpiCall> calls;
   for (const MpiCall& call : process.mpi_calls) {
-    if (call.thread_id != most->first || (!calls.empty() && call.start_ns < calls.back().end_ns)) continue;
-    calls.push_back(call);
+    if (call.thread_id == most->first) calls.push_back(call);
   }
   return calls;
 }
@@ -64,8 +61,7 @@ class CommunicatorKeys {
   std::uint64_t of(const MpiCall& call) const {
     if (call.communicator >= first_nccl_key) return call.communicator;
     if (call.communicator != 0) return std::max(mix_bits(call.communicator), first_nccl_key);
-    const bool is_world = std::find(world_handles.begin(), world_handles.end(), call.handle) != world_handles.end();
-    return is_world || handles_.size() == 1 ? world_key : handles_.at(call.handle);
+    return is_world_handle(call.handle) || handles_.size() == 1 ? world_key : handles_.at(call.handle);
   }
 
  private:
@@ -77,7 +73,7 @@ class CommunicatorKeys {
 Operation operation_of_mpi(std::string_view function) {
   using Named = std::pair<std::string_view, Operation>;
   // Longer names before those that they begin with.
-  static constexpr std::array<Named, 15> names{Named{"MPI_Allreduce", Operation::all_reduce},
+  static constexpr std::array<Named, 16> names{Named{"MPI_Allreduce", Operation::all_reduce},
                                                Named{"MPI_Allgather", Operation::all_gather},
                                                Named{"MPI_Alltoall", Operation::all_to_all},
                                                Named{"MPI_Barrier", Operation::barrier},
@@ -86,6 +82,7 @@ Operation operation_of_mpi(std::string_view function) {
                                                Named{"MPI_Reduce_scatter", Operation::reduce_scatter},
                                                Named{"MPI_Reduce", Operation::reduce},
                                                Named{"MPI_Scatter", Operation::scatter},
+                                               Named{"MPI_I", Operation::send_recv},  // MPI_Isend, _Issend, ...
                                                Named{"MPI_S", Operation::send_recv},  // MPI_Send, _Ssend, _Sendrecv
                                                Named{"MPI_B", Operation::send_recv},
                                                Named{"MPI_M", Operation::send_recv},  // MPI_Mrecv
@@ -98,14 +95,15 @@ Operation operation_of_mpi(std::string_view function) {
   return found == names.end() ? Operation::unknown : found->second;
 }
 
-std::optional<ProcessTrace> with_kernels_of_calls(const ProcessTrace& process, const KernelClasses& classes) {
+std::optional<ProcessTrace> with_kernels_of_calls(const Trace& trace, const ProcessTrace& process,
+                                                  const KernelClasses& classes) {
   if (process.mpi_calls.empty() || process.devices.empty()) return std::nullopt;
   for (const DeviceTrace& device : process.devices) {
     const std::vector<bool> communicates = classes.communication_kinds(device);
     if (std::find(communicates.begin(), communicates.end(), true) != communicates.end()) return std::nullopt;
   }
   ProcessTrace result = process;
-  result.mpi_calls = calls_in_a_row(process);
+  result.mpi_calls = messages_in_a_row(trace, calls_of_one_thread(process));
   DeviceTrace& device = result.devices[main_device(result)];
   std::map<StringIndex, std::uint32_t> kinds;
   std::uint32_t id = first_free_id(result.api_calls);
@@ -129,7 +127,8 @@ std::optional<ProcessTrace> with_kernels_of_calls(const ProcessTrace& process, c
 std::vector<DeviceArrivals> arrivals_of_calls(const Trace& trace, const ProcessTrace& with_kernels) {
   std::vector<DeviceArrivals> devices(with_kernels.devices.size());
   for (std::size_t d = 0; d < devices.size(); ++d) devices[d].device_id = with_kernels.devices[d].device_id;
-  std::vector<Arrival>& arrivals = devices[main_device(with_kernels)].arrivals;
+  DeviceArrivals& main = devices[main_device(with_kernels)];
+  std::vector<Arrival>& arrivals = main.arrivals;
   const CommunicatorKeys keys(trace, with_kernels.mpi_calls);
   std::map<std::uint64_t, std::int32_t> next_position;
   for (const MpiCall& call : with_kernels.mpi_calls) {
@@ -140,8 +139,14 @@ std::vector<DeviceArrivals> arrivals_of_calls(const Trace& trace, const ProcessT
     arrival.operation = operation_of_mpi(trace.strings[call.name]);
     arrival.communicator = arrival.operation == Operation::send_recv ? messages_key : keys.of(call);
     arrival.call_bytes = call.bytes;
-    if (arrival.operation != Operation::send_recv) arrival.peer_or_root = call.root;
+    arrival.peer_or_root = call.root;
     arrival.kernel_name_hash = static_cast<std::uint32_t>(fnv1a(trace.strings[call.name]));
+    if (arrival.operation == Operation::send_recv && call.root >= 0) {
+      arrival.directions = direction_of_call(trace.strings[call.name]);
+      arrival.kernel_name_hash = static_cast<std::uint32_t>(mix_bits(static_cast<std::uint64_t>(call.tag)));
+      arrival.continues = call.request > 0;
+    }
+    if (arrival.operation == Operation::send_recv && call.root < 0) ++main.without_peer;
     arrival.evidence = Evidence::mpi_call;
     arrival.timing_source = TimingSource::host_call;
     arrival.stream = 0;

@@ -21,8 +21,10 @@ Operation operation_of_mpi(std::string_view function);
 
 /// The process with a communication kernel for each of its MPI calls, on a stream and with a launching call of their
 /// own, on the device that has most kernels. Its mpi_calls are those that have one: the calls of the thread that made
-/// most of them, one at a time. Nothing where kernels communicate, or where there are no calls or no device.
-std::optional<ProcessTrace> with_kernels_of_calls(const ProcessTrace& process, const KernelClasses& classes);
+/// most of them, one at a time, as messages_in_a_row tells. Nothing where kernels communicate, or where there are no
+/// calls or no device.
+std::optional<ProcessTrace> with_kernels_of_calls(const Trace& trace, const ProcessTrace& process,
+                                                  const KernelClasses& classes);
 
 /// The calls of such a process as arrivals, by device; those of one device only.
 std::vector<DeviceArrivals> arrivals_of_calls(const Trace& trace, const ProcessTrace& with_kernels);

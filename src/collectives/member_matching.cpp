@@ -43,15 +43,6 @@ Numbers numbers_in_order(std::span<const MemberArrivals> members) {
   return numbers;
 }
 
-/// A receiver leaves after its sender has entered, while a sender may be done before.
-bool is_received(std::span<const Arrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment) {
-  if (match.size() != 2 || !is_one_way(arrivals[match.front()].directions)) return false;
-  const bool sends_first = arrivals[match.front()].directions == Directions::sends;
-  const Arrival& sender = arrivals[sends_first ? match.front() : match.back()];
-  const Arrival& receiver = arrivals[sends_first ? match.back() : match.front()];
-  return alignment.time_scale_ns == no_time || sender.enter_ns <= receiver.exit_ns + 4 * alignment.time_scale_ns;
-}
-
 /// No member leaves an operation before another has entered it, except where members need not wait for each other.
 bool is_possible(std::span<const Arrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment) {
   const Waiting waiting = end_model(arrivals[match.front()].operation).waiting;
@@ -238,6 +229,14 @@ bool is_clearly_better(const Numbers& aligned, std::span<const Arrival> arrivals
 }
 
 }  // namespace
+
+bool is_received(std::span<const Arrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment) {
+  if (match.size() != 2 || !is_one_way(arrivals[match.front()].directions)) return false;
+  const bool sends_first = arrivals[match.front()].directions == Directions::sends;
+  const Arrival& sender = arrivals[sends_first ? match.front() : match.back()];
+  const Arrival& receiver = arrivals[sends_first ? match.back() : match.front()];
+  return alignment.time_scale_ns == no_time || sender.enter_ns <= receiver.exit_ns + 4 * alignment.time_scale_ns;
+}
 
 std::vector<MatchedArrivals> match_members(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members,
                                            const AlignmentOptions& alignment, bool one_way) {

@@ -27,6 +27,9 @@ struct MemberArrivals {
 std::vector<MatchedArrivals> match_members(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members,
                                            const AlignmentOptions& alignment, bool one_way = false);
 
+/// A receiver leaves after its sender has entered, while a sender may be done before.
+bool is_received(std::span<const Arrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment);
+
 /// Sends and receives between two members each. Where calls tell the peer, the arrivals of a pair are matched in order;
 /// where they do not, the clock must be known, if only roughly: see exchange_links.hpp.
 std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& communicator,

@@ -25,17 +25,25 @@ bool are_complementary(Directions a, Directions b) {
   return sends(a) == receives(b) && receives(a) == sends(b);
 }
 
-/// What an exchange moves, the same seen from both of its ends.
+/// What an exchange moves, the same seen from both of its ends. A host's messages have a tag.
 std::uint64_t exchange_symbol(const Arrival& arrival, bool is_lower) {
   const bool up = is_lower ? sends(arrival.directions) : receives(arrival.directions);
   const bool down = is_lower ? receives(arrival.directions) : sends(arrival.directions);
-  return (up ? 1U : 0U) | (down ? 2U : 0U);
+  const std::uint64_t tag = arrival.timing_source == TimingSource::host_call ? arrival.kernel_name_hash : 0;
+  return (up ? 1U : 0U) | (down ? 2U : 0U) | tag << 2U;
 }
 
 std::size_t member_of(const PlannedCommunicator& communicator, const Arrival& arrival) {
   const auto found =
       std::lower_bound(communicator.trace_ranks.begin(), communicator.trace_ranks.end(), arrival.trace_rank);
   return static_cast<std::size_t>(found - communicator.trace_ranks.begin());
+}
+
+/// Hosts name each other by number in the job.
+std::size_t member_of(const PlannedCommunicator& communicator, std::int32_t trace_rank, std::size_t if_none) {
+  const auto& ranks = communicator.trace_ranks;
+  const auto found = std::lower_bound(ranks.begin(), ranks.end(), trace_rank);
+  return found != ranks.end() && *found == trace_rank ? static_cast<std::size_t>(found - ranks.begin()) : if_none;
 }
 
 /// Matches exchanges of which no call tells the peer: those that are linked.
@@ -121,6 +129,64 @@ std::vector<Ends> by_direction(std::span<const Arrival> arrivals, const Ends& en
   return result;
 }
 
+/// MPI's messages of one direction and tag do not overtake each other: the k-th that is sent is the k-th received. None
+/// is told where some were not seen, or a receive would be over before its message was sent.
+std::vector<MatchedArrivals> match_messages(std::span<const Arrival> arrivals, const Ends& ends,
+                                            const AlignmentOptions& alignment) {
+  std::vector<MatchedArrivals> matches, alone;
+  bool are_possible = ends[0].indices.size() == ends[1].indices.size();
+  for (const MemberArrivals& end : ends)
+    for (const std::size_t a : end.indices) alone.push_back({a});
+  for (std::size_t k = 0; are_possible && k < ends[0].indices.size(); ++k) {
+    matches.push_back({ends[0].indices[k], ends[1].indices[k]});
+    are_possible =
+        arrivals[ends[0].indices[k]].directions == Directions::both || is_received(arrivals, matches.back(), alignment);
+  }
+  return are_possible ? matches : alone;
+}
+
+/// A call that waits for several messages is matched with the one that was sent last, and what continues it with the
+/// others in the order in which they were sent. If one is not known, the call may have waited for it. Matches of calls
+/// that wait for one message remain. Times are on one clock.
+std::vector<MatchedArrivals> order_completions(std::span<const Arrival> arrivals,
+                                               std::vector<MatchedArrivals> matches) {
+  std::map<std::size_t, std::size_t> sent_to;  // by what receives
+  std::vector<MatchedArrivals> result;
+  for (MatchedArrivals& match : matches) {
+    if (match.size() == 2 && is_one_way(arrivals[match.front()].directions)) {
+      const bool sends_first = arrivals[match.front()].directions == Directions::sends;
+      sent_to[sends_first ? match.back() : match.front()] = sends_first ? match.front() : match.back();
+    } else {
+      result.push_back(std::move(match));
+    }
+  }
+  for (auto first = sent_to.begin(), end = first; first != sent_to.end(); first = end) {
+    std::vector<std::size_t> parts, sends;
+    for (end = first; end != sent_to.end(); ++end) {
+      const bool is_next = end == first || (arrivals[end->first].continues && end->first == parts.back() + 1);
+      if (!is_next) break;
+      parts.push_back(end->first);
+      sends.push_back(end->second);
+    }
+    const std::size_t after = parts.back() + 1;
+    const bool is_whole =
+        !arrivals[parts.front()].continues && (after == arrivals.size() || !arrivals[after].continues ||
+                                               arrivals[after].trace_rank != arrivals[parts.back()].trace_rank);
+    std::sort(sends.begin(), sends.end(), [&](std::size_t a, std::size_t b) {
+      return std::tuple(-arrivals[a].enter_ns, a) < std::tuple(-arrivals[b].enter_ns, b);
+    });
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (is_whole) {
+        result.push_back({std::min(parts[i], sends[i]), std::max(parts[i], sends[i])});
+      } else {
+        result.push_back({parts[i]});
+        result.push_back({sends[i]});
+      }
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& communicator,
@@ -132,15 +198,19 @@ std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& com
   for (std::size_t m = 0; m < communicator.ranks.size(); ++m) {
     if (communicator.ranks[m] >= 0) member_of_rank[communicator.ranks[m]] = m;
   }
-  std::vector<MatchedArrivals> matches;
+  std::vector<MatchedArrivals> matches, messages;
   std::map<std::pair<std::size_t, std::size_t>, Ends> pairs;
   std::vector<std::size_t> peer_unknown;
   for (const std::size_t e : exchanges) {
     const Arrival& arrival = arrivals[e];
     const std::size_t own = member_of(communicator, arrival);
+    const bool is_of_host = arrival.timing_source == TimingSource::host_call;
     const auto told = member_of_rank.find(arrival.peer_or_root);
     std::size_t peer = told == member_of_rank.end() ? own : told->second;
-    if (communicator.size == 2 && size == 2) peer = 1 - own;
+    if (is_of_host)
+      peer = arrival.peer_or_root < 0 ? own : member_of(communicator, arrival.peer_or_root, own);
+    else if (communicator.size == 2 && size == 2)
+      peer = 1 - own;
     if (peer != own) {
       MemberArrivals& end = pairs[std::minmax(own, peer)][own < peer ? 0 : 1];
       end.indices.push_back(e);
@@ -152,6 +222,13 @@ std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& com
     }
   }
   for (auto& [key, ends] : pairs) {
+    const MemberArrivals& known = ends[ends[0].indices.empty() ? 1 : 0];
+    if (arrivals[known.indices.front()].timing_source == TimingSource::host_call) {
+      for (const Ends& direction : by_direction(arrivals, ends))
+        for (MatchedArrivals& match : match_messages(arrivals, direction, alignment))
+          messages.push_back(std::move(match));
+      continue;
+    }
     std::vector<MatchedArrivals> numbered = match_numbered(arrivals, ends);
     const bool all_are_left = numbered.empty();
     std::move(numbered.begin(), numbered.end(), std::back_inserter(matches));
@@ -160,6 +237,7 @@ std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& com
       for (MatchedArrivals& match : match_members(arrivals, direction, alignment, all_are_left))
         matches.push_back(std::move(match));
   }
+  for (MatchedArrivals& match : order_completions(arrivals, std::move(messages))) matches.push_back(std::move(match));
   if (alignment.time_scale_ns != no_time) {
     for (MatchedArrivals& match : match_linked(communicator, arrivals, peer_unknown, alignment))
       matches.push_back(std::move(match));

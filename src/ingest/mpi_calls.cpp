@@ -1,5 +1,6 @@
 #include "ingest/mpi_calls.hpp"
 
+#include <limits>
 #include <string_view>
 
 #include "ingest/process_events.hpp"
@@ -14,6 +15,17 @@ bool waits_for_others(std::string_view table, std::string_view function) {
   return table == "MPI_START_WAIT_EVENTS" ? function.starts_with("MPI_Wait") : table != "MPI_OTHER_EVENTS";
 }
 
+/// Of a rank or a tag, which are -1 or less where any will do.
+std::int32_t number_of(std::int64_t value) {
+  return value >= 0 && value <= std::numeric_limits<std::int32_t>::max() ? static_cast<std::int32_t>(value) : -1;
+}
+
+/// MPI_Isendrecv does both, which one row does not tell apart.
+bool begins_message(std::string_view table, std::string_view function) {
+  return table == "MPI_P2P_EVENTS" && function.starts_with("MPI_I") &&
+         (function.ends_with("send") || function.ends_with("Irecv"));
+}
+
 }  // namespace
 
 void read_mpi_calls(const Reading& reading, const std::function<void(ProcessTrace&, const NvtxRange&)>& use) {
@@ -24,7 +36,9 @@ void read_mpi_calls(const Reading& reading, const std::function<void(ProcessTrac
     const auto global_tid = scan.integer("globalTid", Presence::required);
     const auto text = scan.integer("textId");
     const auto communicator = scan.integer("commUid"), handle = scan.integer("commHandle");
-    const auto root = scan.integer("rootRank"), bytes = scan.integer("size"), received = scan.integer("recvSize");
+    const auto root = scan.integer("rootRank"), peer = scan.integer("remoteRank"), tag = scan.integer("tag");
+    const auto request = scan.integer("requestHandle");
+    const auto bytes = scan.integer("size"), received = scan.integer("recvSize");
     for_each_event(
         reading, table, scan, global_tid, start, end,
         [&](ProcessTrace& process, const Interval& time, std::size_t row) {
@@ -34,14 +48,17 @@ void read_mpi_calls(const Reading& reading, const std::function<void(ProcessTrac
           range.thread_id = range.end_thread_id = thread_id_of(global_tid[row]);
           range.text = reading.strings.keep_id(text[row]);
           use(process, range);
-          if (!waits_for_others(table, reading.strings.value(text[row]))) return;
+          const std::string_view function = reading.strings.value(text[row]);
+          if (!waits_for_others(table, function) && !begins_message(table, function)) return;
           MpiCall& call = process.mpi_calls.emplace_back();
           call.start_ns = time.start_ns;
           call.end_ns = time.end_ns;
           call.communicator = static_cast<std::uint64_t>(zero_if_null(communicator[row]));
           call.handle = static_cast<std::uint64_t>(zero_if_null(handle[row]));
           call.bytes = bytes[row] != no_time ? bytes[row] : received[row] != no_time ? received[row] : -1;
-          call.root = root[row] == no_time ? -1 : static_cast<std::int32_t>(root[row]);
+          call.request = static_cast<std::uint64_t>(zero_if_null(request[row]));
+          call.root = number_of(root[row] != no_time ? root[row] : peer[row]);
+          call.tag = number_of(tag[row]);
           call.thread_id = range.thread_id;
           call.name = range.text;
         },

@@ -37,7 +37,8 @@ void sort_process(ProcessTrace& process) {
   sort_by(process.synchronizations,
           [](const Synchronization& s) { return std::tie(s.start_ns, s.end_ns, s.correlation_id); });
   sort_by(process.mpi_calls, [](const MpiCall& c) {
-    return std::tie(c.start_ns, c.end_ns, c.thread_id, c.name, c.communicator, c.handle, c.bytes, c.root);
+    return std::tie(c.start_ns, c.end_ns, c.thread_id, c.name, c.communicator, c.handle, c.bytes, c.root, c.tag,
+                    c.request);
   });
   sort_by(process.event_records, [](const EventRecord& e) { return std::tie(e.correlation_id, e.event_id); });
   // Where a node has several rows, the one that names its original tells most.

@@ -224,11 +224,15 @@ void Run::read() {
 
 /// Trace ranks get their numbers, collectives their members, and sessions a common clock.
 void Run::relate() {
+  const std::string advice = std::exchange(failure_.advice, {});  // inputs of several jobs remain so
+  failure_.exit_code = wrong_usage;
   phases_.collective("resolving ranks", [&] {
     const ingest::MergedDiscovery& discovery = plan_->discovery;
     ranks_ = resolve_job(communicator_, local_traces_, discovery.failed, options_.ranks);
     ranks_.warnings.insert(ranks_.warnings.end(), discovery.warnings.begin(), discovery.warnings.end());
   });
+  failure_.exit_code = results_not_written;
+  failure_.advice = advice;
   const clock::ClockOptions clock_options{job_.clock_method, job_.ptp_uncertainty_ns};
   phases_.collective("matching collectives",
                      [&] { cross_ = match_collectives(communicator_, ranks_, clock_options, local_traces_); });

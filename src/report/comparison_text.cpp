@@ -295,6 +295,18 @@ TextTable categories_table(const Comparison& comparison) {
       table.rows.back().push_back(time > 0 ? time_of(time) : "-");
     }
   }
+  if (table.rows.empty()) return table;
+  const auto outside = [&](const RunProfile& run) { return run.outside_gpu_ns.value_or(0) / comparison.amount(run); };
+  const bool is_any_known = std::any_of(comparison.runs.begin(), comparison.runs.end(),
+                                        [](const RunProfile& run) { return run.outside_gpu_ns.has_value(); });
+  if (is_any_known) {
+    table.rows.push_back({"CPU (no GPU work)"});
+    for (const RunProfile& run : comparison.runs)
+      table.rows.back().push_back(run.outside_gpu_ns ? time_of(outside(run)) : "-");
+  }
+  table.rows.push_back({"total"});
+  for (const RunProfile& run : comparison.runs)
+    table.rows.back().push_back(time_of(run.busy_ns() / comparison.amount(run) + outside(run)));
   return table;
 }
 

@@ -29,15 +29,15 @@ TABLES = {
 
 
 class Rank:
-    def __init__(self, number, of, per_host, offset_ns):
+    def __init__(self, number, of, per_host, offset_ns, began_ns):
         self.number, self.now_ns, self.offset_ns, self.id = number, 1_000_000_000, offset_ns, 0
-        self.pid = 900 + number
+        self.pid = 900 + number + began_ns // 10**9
         self.tid = VM | self.pid << 24 | self.pid
         self.strings = {}
         self.rows = {table: [] for table in TABLES}
         self.rows["MPI_RANKS"].append((self.tid, number))
-        self.rows["TARGET_INFO_SESSION_START_TIME"].append((UTC_NS,))
-        environment = f"OMPI_COMM_WORLD_RANK={number};OMPI_COMM_WORLD_SIZE={of};"
+        self.rows["TARGET_INFO_SESSION_START_TIME"].append((UTC_NS + began_ns,))
+        environment = f"OMPI_COMM_WORLD_RANK={number};OMPI_COMM_WORLD_SIZE={of};WORLD_SIZE={of};"
         for name, kind, value in (("Hostname", 619, f"node{number // per_host}"), ("DeviceEnvironment", 610, environment)):
             self.rows["TARGET_INFO_SYSTEM_ENV"].append((VM, "Local (CLI)", name, kind, value))
         self.rows["TARGET_INFO_GPU"].append((VM, 0, "NVIDIA H100 80GB HBM3", 0))
@@ -80,20 +80,20 @@ class Rank:
                 database.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * (columns.count(',') + 1))})", self.rows[table])
 
 
-def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, halo=False, uid=None, functions=("MPI_Allreduce",), per_host=2,
-              pairs=False):
+def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, halo=False, requests=None, uid=None, functions=("MPI_Allreduce",), per_host=2,
+              pairs=False, began_s=0):
     """Kernels of 1 ms, four per step; those of rank `late` take `by_ns` longer per step in all. `uid`: nsys' id of the communicator, which old
-    versions do not record. `pairs`: each rank then works 0.3 ms for one communicator of two, and all processes have handles of
-    their own. Clocks of hosts differ by up to 0.5 ms."""
+    versions do not record. `halo`: of which `requests` have handles of their own ("Waitall", "Wait": how they are completed), or all one. `pairs`: each rank then works 0.3 ms for one communicator of two, and all processes have handles of
+    their own. Clocks of hosts differ by up to 0.5 ms. `began_s`: how much later than others."""
     noise = random.Random(seed)
     offsets_ns = [noise.randrange(-500_000, 500_000) for _ in range(ranks)]
-    job = [Rank(r, ranks, per_host, offsets_ns[r // per_host]) for r in range(ranks)]
+    job = [Rank(r, ranks, per_host, offsets_ns[r // per_host], began_s * 10**9) for r in range(ranks)]
     for _ in range(steps):
         began_ns = [rank.now_ns for rank in job]
         for rank in job:
             longer_ns = by_ns // 4 if rank.number == late else 0
             rank.kernels([1_000_000 + longer_ns + noise.randrange(5_000) for _ in range(4)])
-        if halo: exchange_halo(job, noise, uid)
+        if halo: exchange_halo(job, noise, uid, requests)
         for function in functions: call_together(job, function, noise, (lambda rank: 1 << 32 | rank.pid) if pairs else (lambda _: WORLD), uid)
         for first in range(0, ranks if pairs else 0, 2):
             pair = job[first:first + 2]
@@ -114,13 +114,20 @@ def call_together(members, function, noise, handle_of, uid):
         rank.mpi("MPI_COLLECTIVES_EVENTS", function, last_ns + 15_000 + noise.randrange(2_000), handle_of(rank), uid, None, 8, 8, None)
 
 
-def exchange_halo(job, noise, uid):
-    """Both neighbours of a ring; who waits for its receives waits until both have sent."""
+def exchange_halo(job, noise, uid, requests):
+    """Both neighbours of a ring; who waits for its receives waits until both have sent. nsys has a row for each request of MPI_Waitall."""
     for rank in job:
-        for peer in (rank.number - 1, rank.number + 1):
-            for name in ("MPI_Irecv", "MPI_Isend"):
-                rank.mpi("MPI_P2P_EVENTS", name, rank.now_ns + 1_000, WORLD, uid, 7, peer % len(job), 1 << 20, 1)
+        for side, peer in enumerate((rank.number - 1, rank.number + 1)):
+            for kind, name in enumerate(("MPI_Irecv", "MPI_Isend")):
+                handle = 1 + 2 * side + kind if requests else 1
+                rank.mpi("MPI_P2P_EVENTS", name, rank.now_ns + 1_000, WORLD, uid, 7, peer % len(job), 1 << 20, handle)
     sent_ns = [rank.now_ns for rank in job]
     for rank in job:
-        neighbours = (sent_ns[rank.number - 1], sent_ns[(rank.number + 1) % len(job)], rank.now_ns)
-        rank.mpi("MPI_START_WAIT_EVENTS", "MPI_Waitall", max(neighbours) + 30_000 + noise.randrange(2_000), 1)
+        neighbours = (sent_ns[rank.number - 1], sent_ns[(rank.number + 1) % len(job)])
+        if requests == "Wait":
+            for handle, neighbour_ns in zip((1, 3), neighbours):
+                rank.mpi("MPI_START_WAIT_EVENTS", "MPI_Wait", max(neighbour_ns, rank.now_ns) + 30_000 + noise.randrange(2_000), handle)
+        end_ns = max(*neighbours, rank.now_ns) + 30_000 + noise.randrange(2_000)
+        for handle in {"Waitall": (1, 2, 3, 4), "Wait": (2, 4)}.get(requests, (1,)):
+            rank.add("MPI_START_WAIT_EVENTS", rank.now_ns, end_ns, rank.tid, rank.text("MPI_Waitall"), handle)
+        rank.now_ns = end_ns + 1_000

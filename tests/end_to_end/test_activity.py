@@ -4,7 +4,7 @@ import json
 
 import h5py
 
-from support import EndToEndTest, main
+from support import TOOL, EndToEndTest, main, run
 
 
 class Activity(EndToEndTest):
@@ -64,6 +64,16 @@ class Activity(EndToEndTest):
             self.assertEqual(categories[number, "cpu (non-GPU)"], 50_000_000_000 - busy)
         self.assertEqual(self.analyse(traces, "llama", "--categories", "vllm/llama")["activity"]["category_map"],
                          "vllm/llama")
+
+    def test_comparison_has_cpu_time_and_total(self):
+        traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "5", "--seed", "1")
+        self.analyse(traces, "before")
+        self.analyse(traces, "now", "--elapsed-unprofiled", "50")
+        run([TOOL, "compare", self.directory / "before", self.directory / "now", "--out", self.directory / "compared", "--force"])
+        lines = (self.directory / "compared" / "compare.md").read_text().split("## GPU time by category", 1)[1].splitlines()
+        cells = {row[0]: row[1:] for row in ([cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|"))}
+        self.assertEqual(cells["CPU (no GPU work)"][0], "-")
+        self.assertEqual(cells["total"][1], "10.00 s", "50 s in 5 steps")
 
     def test_inputs_with_maps_of_their_own(self):
         traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "5", "--seed", "1")

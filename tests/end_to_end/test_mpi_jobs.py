@@ -1,5 +1,7 @@
 """Jobs that communicate by MPI alone: who is late in their collectives is named as in those of NCCL, and nobody where nobody is."""
 
+import collections
+
 import h5py
 
 from mpi_jobs import write_job
@@ -38,6 +40,43 @@ class MpiJobs(EndToEndTest):
                     self.assertEqual((report["stragglers"], report["suspects"], report["late_without_cost"]), ([], [], []))
                     self.assertEqual(report["verdict"]["text"].startswith("No rank is late."), not halo, report["verdict"]["text"])
 
+    def test_name_who_is_late_before_messages(self):
+        for seed in seeds(4):
+            by_ns = (1_600_000, 800_000)[seed % 2]
+            with self.subTest(seed=seed):
+                report = self.explain_job(seed=seed, ranks=(4, 8)[seed % 2], late=seed % 4, by_ns=by_ns, halo=True, requests="Waitall")
+                (straggler,) = report["stragglers"]
+                self.assertEqual((straggler["trace_rank"], straggler["cause"], straggler["pattern"]), (seed % 4, "slow_kernel", "persistent"))
+                self.assertLess(abs(straggler["cost_share"] - by_ns / (4_060_000 + by_ns)), 0.01)
+                (messages,) = (c for c in report["communicators"] if c["given_name"] == "MPI point-to-point")
+                self.assertEqual((messages["complete"], messages["unmatched_arrivals"]), (STEPS * 2 * len(report["ranks"]), 0))
+                self.assertNotIn("pipeline-bubble", [finding["id"] for finding in report["findings"]])
+
+    def test_tell_who_waits_for_whose_message(self):
+        # Of the two that each MPI_Waitall completes, the one of the late rank is waited for. So is it by MPI_Wait, whichever is completed first.
+        for requests in ("Waitall", "Wait"):
+            with self.subTest(requests=requests):
+                self.explain_job("--whole-run", late=2, halo=True, requests=requests)
+                with h5py.File(self.directory / "out" / "store.h5") as store:
+                    operations = store["collective_instances/operation"].asstr()[()]
+                    last = dict(zip(store["collective_instances/instance"][()], store["collective_instances/last_trace_rank"][()]))
+                    exchanges = {i for i, operation in zip(last, operations) if operation == "send_recv"}
+                    rows = list(zip(*(store[f"collective_arrivals/{name}"][()] for name in ("instance", "trace_rank", "wait_ns"))))
+                waited = collections.Counter((rank, last[i]) for i, rank, wait_ns in rows if i in exchanges and wait_ns > 1_000_000)
+                self.assertEqual(waited, {(1, 2): STEPS, (3, 2): STEPS})
+
+    def test_name_nobody_where_halos_are_exchanged_evenly(self):
+        for seed in seeds(6):
+            with self.subTest(seed=seed):
+                report = self.explain_job(seed=seed, ranks=(4, 8)[seed % 2], halo=True, requests=("Waitall", "Wait")[seed // 2 % 2])
+                self.assertEqual((report["stragglers"], report["suspects"], report["late_without_cost"]), ([], [], []))
+                self.assertNotIn("pipeline-bubble", [finding["id"] for finding in report["findings"]])
+
+    def test_say_that_requests_cannot_be_followed(self):
+        report = self.explain_job(late=1, halo=True)
+        self.assertEqual(report["stragglers"], [])
+        self.assertTrue(any("nothing tells the peer" in warning["message"] for warning in report["warnings"]), report["warnings"])
+
     def test_suspect_who_is_late_behind_messages(self):
         # Its neighbours wait in MPI_Waitall and come as late to MPI_Allreduce. Whom they waited for there is not told.
         for seed in seeds(6):
@@ -73,10 +112,27 @@ class MpiJobs(EndToEndTest):
         self.assertEqual({name: operations.count(name) for name in expected}, dict.fromkeys(expected, STEPS))
         self.assertEqual((len(operations), sources, len(enters), waits.min() >= 0), (9 * STEPS, {"host_call"}, 4 * 9 * STEPS, True))
 
+    def test_are_refused_two_at_once(self):
+        first = write_job(self.directory / "first", steps=STEPS)
+        for later in (dict(began_s=60), dict(ranks=6)):  # one after the other, or of another size
+            second = write_job(self.directory / "second", **{"steps": STEPS, **later})
+            for tool_ranks in (None, 2):
+                with self.subTest(later=later, tool_ranks=tool_ranks):
+                    done = self.explain([first, second], "out", "--force", "--quiet", ranks=tool_ranks)
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertIn("of 2 jobs", done.stderr)
+                    for number, job in ((1, first), (2, second)):
+                        files = " ".join(str(path) for path in sorted(job.glob("*.sqlite")))
+                        self.assertIn(f"nsys-explain-mpi {files} --out report-{number}", done.stderr)
+                    self.assertNotIn("finish", done.stderr)
+        self.analyse(first, "alone", "--force", "--quiet")
+
     def test_are_the_same_on_any_number_of_tool_ranks(self):
-        self.explain_job(late=2, halo=True, out="one")
-        self.analyse(self.directory / "job", "three", "--force", "--quiet", ranks=3)
-        self.assert_same_results("one", "three")
+        for requests in (None, "Waitall"):
+            with self.subTest(requests=requests):
+                self.explain_job(late=2, halo=True, requests=requests, out="one")
+                self.analyse(self.directory / "job", "three", "--force", "--quiet", ranks=3)
+                self.assert_same_results("one", "three")
 
 
 if __name__ == "__main__":

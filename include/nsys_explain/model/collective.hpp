@@ -96,7 +96,7 @@ struct Arrival {
   bool blocking = true;                       ///< compute stood still when it ended: what came next had waited for it
   std::uint8_t stream = any_stream;           ///< number of the stream among those of the device that communicate
   bool by_tree = false;                       ///< NCCL's algorithm by the kernel's name: its members leave one by one
-  std::array<std::uint8_t, 1> reserved = {};  ///< no padding bytes travel uninitialised
+  bool continues = false;                     ///< the call before it, which waits for several messages
   std::int32_t step = -1;                     ///< by the trace rank's own count; -1: in none
 };
 

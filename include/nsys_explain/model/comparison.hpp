@@ -53,6 +53,7 @@ struct RunProfile {
   std::optional<double> step_ns;            ///< mean
   std::vector<MeanTime> rank_means_ns;      ///< by column of the table `ranks`, those that it has
   std::vector<MeanTime> categories;         ///< GPU time, no moment counted twice; most first
+  std::optional<double> outside_gpu_ns;     ///< rest of the time without the profiler, where the user said it
   std::vector<RunFinding> findings;         ///< most severe first
   std::optional<double> tokens;             ///< that the job processed in the window, as the user says
   std::optional<double> tokens_per_second;  ///< measured without the profiler, as the user says

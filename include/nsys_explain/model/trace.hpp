@@ -238,14 +238,17 @@ struct NcclCall {
   NcclFunction function = NcclFunction::other;
 };
 
-/// A call into MPI in which a thread waits for other processes: a blocking collective, send, receive or completion.
+/// A call into MPI in which a thread waits for other processes (a blocking collective, send, receive or completion), or
+/// that begins to send or receive. A call for several messages has a row for each.
 struct MpiCall {
   Nanoseconds start_ns = 0;
   Nanoseconds end_ns = 0;
   std::uint64_t communicator = 0;  ///< nsys' id of it, the same on all ranks; 0: not recorded
   std::uint64_t handle = 0;        ///< what the process calls it by; 0: not recorded
   std::int64_t bytes = -1;         ///< that this rank sends, or else receives; -1: not known
-  std::int32_t root = -1;          ///< rank in the communicator; -1: not known or none
+  std::uint64_t request = 0;       ///< what begins, or is completed, by its handle; 0: nothing, or not recorded
+  std::int32_t root = -1;          ///< or peer: rank in the communicator; -1: not known or none
+  std::int32_t tag = -1;           ///< of a message; -1: not known, or any
   std::uint32_t thread_id = 0;
   StringIndex name = 0;  ///< of the function
 };

@@ -22,6 +22,7 @@ constexpr std::array<schema::Integer, 8> rank_figures{
     schema::ranks.overlapped_ns, schema::ranks.copy_ns,        schema::ranks.idle_ns,
     schema::ranks.wait_ns,       schema::ranks.own_lateness_ns};
 
+/// With what lies outside the GPU, if it is known.
 std::vector<MeanTime> category_times(const RunTables& run, double trace_ranks) {
   std::vector<MeanTime> times;
   const Table* table =
@@ -30,9 +31,7 @@ std::vector<MeanTime> category_times(const RunTables& run, double trace_ranks) {
   const auto& names = column(*table, schema::categories.category);
   const auto& elapsed = column(*table, schema::categories.elapsed_ns);
   std::map<std::string, double> sums;
-  for (std::size_t r = 0; r < names.size(); ++r) {
-    if (names[r] != outside_gpu) sums[names[r]] += static_cast<double>(elapsed[r]);
-  }
+  for (std::size_t r = 0; r < names.size(); ++r) sums[names[r]] += static_cast<double>(elapsed[r]);
   for (const auto& [name, sum] : sums) times.push_back({name, sum / trace_ranks});
   std::stable_sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.mean_ns > b.mean_ns; });
   return times;
@@ -111,6 +110,10 @@ RunProfile profile_run(const RunTables& run) {
         {std::string(figure.name), std::accumulate(values.begin(), values.end(), 0.0) / count});
   }
   profile.categories = category_times(run, count);
+  std::erase_if(profile.categories, [&](const MeanTime& one) {
+    if (one.name == outside_gpu) profile.outside_gpu_ns = one.mean_ns;
+    return one.name == outside_gpu;
+  });
   if (const Table* findings =
           table_with(run, schema::findings, {schema::findings.id, schema::findings.severity, schema::findings.title})) {
     for (std::size_t r = 0; r < findings->row_count(); ++r)

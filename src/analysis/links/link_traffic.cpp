@@ -101,7 +101,9 @@ DirectionSamples samples_of(const Direction& direction, const GpuSamples& sample
     std::int64_t percent = 0;
     bool complete = true;
     for (std::size_t c = 0; c < direction.used; ++c) {
-      const std::uint32_t value = samples.of(direction.counters[c])[i];
+      const auto& values = samples.of(direction.counters[c]);
+      if (values.empty()) continue;  // a capture of one kind of message alone
+      const std::uint32_t value = values[i];
       complete = complete && value != GpuSamples::missing;
       percent += value;
     }
@@ -161,7 +163,7 @@ void for_each_direction(const RankEvents& events, const CoveredTime& collectives
   const Interval window = activity_window(events.device);
   const std::vector<Interval> periods = sample_periods(samples.time_ns);
   for (const Direction& direction : directions) {
-    const bool captured = std::all_of(direction.counters.begin(), direction.counters.end(),
+    const bool captured = std::any_of(direction.counters.begin(), direction.counters.end(),
                                       [&](GpuCounter counter) { return !samples.of(counter).empty(); });
     if (captured) use(direction, samples_of(direction, samples, periods, window, collectives));
   }

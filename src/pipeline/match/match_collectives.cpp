@@ -214,6 +214,9 @@ clock::Observations observations_of(const JobRanks& job, std::span<const Planned
 /// The instances of a block, as the clock wants to see them.
 void observe(const JobRanks& job, const MatchedBlock& block, clock::Observations& observations) {
   for (const Instance& instance : block.instances) {
+    // A host that sends may leave before the other enters.
+    const InstanceArrival& first = block.arrivals[static_cast<std::size_t>(instance.first_arrival)];
+    if (instance.operation == Operation::send_recv && first.timing_source == TimingSource::host_call) continue;
     observations.instances.push_back({.operation = instance.operation,
                                       .kernel_name_hash = instance.kernel_name_hash,
                                       .by_tree = instance.by_tree,

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <map>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "clock/level_zero.hpp"
+#include "exchange/agree.hpp"
 #include "ingest/export_advice.hpp"
 #include "ingest/helper_processes.hpp"
 #include "ingest/session_checks.hpp"
+#include "ingest/several_jobs.hpp"
 #include "ingest/trace_content.hpp"
 #include "pipeline/run/pack.hpp"
 
@@ -118,6 +121,7 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
 
   std::vector<TraceRankIdentity> identities;
   std::vector<std::int64_t> collectives;
+  std::vector<ingest::SessionExtent> kept_extents;
   for (TraceFacts& trace : facts) {
     const auto copy = std::find_if(checks.duplicates.begin(), checks.duplicates.end(),
                                    [&](const InputReport& duplicate) { return duplicate.path == trace.input.path; });
@@ -128,6 +132,7 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
     job.inputs.push_back(trace.input);
     if (!trace.analysed) continue;
     job.sessions.push_back(trace.session);
+    kept_extents.push_back(trace.extent);
     for (Warning& warning : trace.warnings) job.warnings.push_back(std::move(warning));
     for (TraceRankIdentity& identity : trace.identities) identities.push_back(std::move(identity));
     for (TraceRankIdentity& host : trace.hosts) job.hosts.push_back(std::move(host));
@@ -140,6 +145,10 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
     job.warnings.push_back(std::move(warning));
   ingest::RanksWithoutHelpers without = ingest::leave_out_helpers(std::move(identities), collectives);
   for (Warning& warning : without.warnings) job.warnings.push_back(std::move(warning));
+  exchange::run_agreed(communicator, "resolving ranks", [&] {
+    const std::string problem = ingest::several_jobs_problem(job.sessions, kept_extents, without.ranks);
+    if (!problem.empty()) throw std::runtime_error(problem);
+  });
   ingest::Resolution resolution = ingest::resolve_trace_ranks(std::move(without.ranks), checks.world_size);
   job.trace_ranks = std::move(resolution.trace_ranks);
   for (Warning& warning : resolution.warnings) job.warnings.push_back(std::move(warning));

@@ -35,7 +35,7 @@ struct JobRanks {
 
 /// Collective: exchanges the facts of all inputs, resolves trace ranks and sessions. Gives the local ranks their
 /// numbers, moves their times from trace time to u (UTC by the report minus the job epoch), and drops those of inputs
-/// that turned out to be copies of others.
+/// that turned out to be copies of others. Throws exchange::AgreedFailure where the inputs are of several jobs.
 JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
                      const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides);
 

@@ -38,7 +38,7 @@ std::int64_t count_kernels(const std::vector<collectives::FusedCall>& fused) {
 
 /// Communication kernels of a process, and those of them that need a word.
 struct ArrivalCounts {
-  std::int64_t communication = 0, without_call = 0, replayed = 0, fused = 0;
+  std::int64_t communication = 0, without_call = 0, replayed = 0, fused = 0, without_peer = 0;
 };
 
 void warn_about_arrivals(const ArrivalCounts& counts, std::vector<Warning>& warnings) {
@@ -51,6 +51,11 @@ void warn_about_arrivals(const ArrivalCounts& counts, std::vector<Warning>& warn
     warnings.push_back(
         {Severity::info, WarningSource::analysis, counts.replayed,
          "communication kernels are replayed by CUDA graphs that were made before the capture began: NCCL names communicator and message size of these only while a graph is made; start the capture before that"});
+  }
+  if (counts.without_peer > 0) {
+    warnings.push_back(
+        {Severity::info, WarningSource::analysis, counts.without_peer,
+         "MPI calls wait for messages of which nothing tells the peer: they end sends only, requests have no handle or end in MPI_Test, MPI_Waitany or MPI_Waitsome, or nothing tells which communicator is MPI_COMM_WORLD; whom they wait for is concluded from times where these tell it"});
   }
   if (counts.fused > 0) {
     warnings.push_back(
@@ -113,6 +118,7 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
     counts.without_call += arrivals[d].without_call;
     counts.replayed += arrivals[d].replayed;
     counts.fused += count_kernels(arrivals[d].fused);
+    counts.without_peer += arrivals[d].without_peer;
     counts.communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
     rank.arrivals = std::move(arrivals[d].arrivals);
     rank.memberships = memberships;

@@ -20,7 +20,7 @@ class ProcessView {
         classes_(classes),
         process_(process),
         launches_(process.api_calls),
-        with_calls_(collectives::with_kernels_of_calls(process, classes)) {
+        with_calls_(collectives::with_kernels_of_calls(trace, process, classes)) {
     if (with_calls_) launches_with_calls_.emplace(with_calls_->api_calls);
   }
 

@@ -51,7 +51,7 @@ bool are_arrivals(const std::vector<Arrival>& arrivals, std::size_t steps) {
                            one.enter_ns != no_time && one.enter_ns <= one.exit_ns;
     const bool has_places = is_place(one.step, steps) && one.peer_or_root >= several_peers && one.call_bytes >= -1;
     if (!is_named_throughout || !is_in_order || !has_times || !has_places || !is_bool(one.blocking) ||
-        !is_bool(one.by_tree))
+        !is_bool(one.by_tree) || !is_bool(one.continues))
       return false;
   }
   return true;

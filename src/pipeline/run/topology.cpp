@@ -76,6 +76,8 @@ std::vector<analysis::LayoutCommunicator> layout_communicators(
   for (std::size_t c = 0; c < communicators.size(); ++c) {
     const collectives::PlannedCommunicator& planned = communicators[c];
     if (static_cast<std::size_t>(planned.size) != planned.trace_ranks.size()) continue;
+    // Hosts that send to each other are neighbours that do the same, and no stages.
+    if (planned.evidence == Evidence::mpi_call && totals[c].pair_exchanges > 0) continue;
     analysis::LayoutCommunicator& one = layout.emplace_back();
     for (const std::int32_t trace_rank : planned.trace_ranks) {
       const auto found = std::lower_bound(numbers.begin(), numbers.end(), trace_rank);

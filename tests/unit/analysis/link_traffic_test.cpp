@@ -70,6 +70,16 @@ TEST(LinkTraffic, RequestsAndResponsesAreSummed) {
   EXPECT_EQ(column<std::int64_t>(table, "samples")[0], 3000);
 }
 
+TEST(LinkTraffic, ResponsesAloneAreUserData) {
+  Rank rank;
+  rank.sample(GpuCounter::nvlink_receive_responses, [&](Nanoseconds at) { return rank.in_collective(at) ? 10u : 0u; });
+  const Table table = rank.table();
+  ASSERT_EQ(table.row_count(), 3u);
+  EXPECT_EQ(column<std::string>(table, "metric")[0], "NVLink receive, user data");
+  EXPECT_DOUBLE_EQ(column<double>(table, "mean_during_percent")[0], 10);
+  EXPECT_DOUBLE_EQ(column<double>(table, "mean_outside_percent")[0], 0);
+}
+
 TEST(LinkTraffic, IdleLinksThatReadFullAreLeftOut) {
   Rank rank;
   for (const GpuCounter counter : {GpuCounter::nvlink_receive_bytes, GpuCounter::nvlink_transmit_bytes}) {

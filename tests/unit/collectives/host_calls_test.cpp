@@ -51,7 +51,7 @@ class HostCalls : public ::testing::Test {
     return static_cast<StringIndex>(trace.strings.size() - 1);
   }
 
-  std::optional<ProcessTrace> with_kernels() { return with_kernels_of_calls(process(), KernelClasses(trace)); }
+  std::optional<ProcessTrace> with_kernels() { return with_kernels_of_calls(trace, process(), KernelClasses(trace)); }
 
   std::vector<Arrival> arrivals() { return arrivals_of_calls(trace, with_kernels().value())[1].arrivals; }
 

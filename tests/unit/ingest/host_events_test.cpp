@@ -56,30 +56,33 @@ TEST_F(HostEventsTest, OsCallsSortedWithNestingAndOnlyOfKnownProcesses) {
   EXPECT_EQ(trace.strings[calls[2].name], "poll");
 }
 
-TEST_F(HostEventsTest, MpiCallsAreThoseThatWaitForOthers) {
+TEST_F(HostEventsTest, MpiCallsAreThoseThatWaitForOthersOrBeginAMessage) {
   sql_(
       "INSERT INTO StringIds VALUES (11, 'MPI_Reduce'), (12, 'MPI_Iallreduce'), (13, 'MPI_Isend'), (14, 'MPI_Recv'),"
       "(15, 'MPI_Waitall'), (16, 'MPI_Start'), (17, 'MPI_Comm_rank'), (18, 'MPI_Bcast_init')");
   const std::string times = "start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER";
   sql_("CREATE TABLE MPI_COLLECTIVES_EVENTS (" + times +
        ", commHandle INTEGER, commUid INTEGER, rootRank INTEGER, size INTEGER, recvSize INTEGER)");
-  sql_("CREATE TABLE MPI_P2P_EVENTS (" + times + ", commHandle INTEGER, remoteRank INTEGER, size INTEGER)");
-  sql_("CREATE TABLE MPI_START_WAIT_EVENTS (" + times + ")");
+  sql_("CREATE TABLE MPI_P2P_EVENTS (" + times +
+       ", commHandle INTEGER, remoteRank INTEGER, size INTEGER, tag INTEGER, requestHandle INTEGER)");
+  sql_("CREATE TABLE MPI_START_WAIT_EVENTS (" + times + ", requestHandle INTEGER)");
   sql_("CREATE TABLE MPI_OTHER_EVENTS (" + times + ")");
   const std::string tid = text_of(tid_101);
   sql_("INSERT INTO MPI_COLLECTIVES_EVENTS VALUES (300, 400, " + tid + ", 11, 55, 66, 2, NULL, 8), (500, 510, " + tid +
        ", 12, 55, 66, NULL, 8, 8), (520, 530, " + tid + ", 18, 55, 66, NULL, 8, 8)");
-  sql_("INSERT INTO MPI_P2P_EVENTS VALUES (600, 610, " + tid + ", 13, 55, 1, 64), (200, 250, " + tid +
-       ", 14, 55, 1, 64), (10, 20, " + text_of(tid_201) + ", 14, 55, 1, 64)");
-  sql_("INSERT INTO MPI_START_WAIT_EVENTS VALUES (700, 800, " + tid + ", 15), (650, 660, " + tid + ", 16)");
+  sql_("INSERT INTO MPI_P2P_EVENTS VALUES (600, 610, " + tid + ", 13, 55, 1, 64, 9, 77), (200, 250, " + tid +
+       ", 14, 55, 1, 64, 9, NULL), (10, 20, " + text_of(tid_201) + ", 14, 55, 1, 64, 9, NULL)");
+  sql_("INSERT INTO MPI_START_WAIT_EVENTS VALUES (700, 800, " + tid + ", 15, 77), (650, 660, " + tid + ", 16, 77)");
   sql_("INSERT INTO MPI_OTHER_EVENTS VALUES (900, 910, " + tid + ", 17)");
   const Trace trace = read();
   ASSERT_EQ(trace.processes.size(), 1) << "a process that calls MPI alone is none of the trace's";
   const std::vector<MpiCall>& calls = trace.processes[0].mpi_calls;
-  ASSERT_EQ(calls.size(), 3);
+  ASSERT_EQ(calls.size(), 4);
   EXPECT_EQ(trace.strings[calls[0].name], "MPI_Recv");
   EXPECT_EQ(calls[0].communicator, 0);
   EXPECT_EQ(calls[0].bytes, 64);
+  EXPECT_EQ(calls[0].root, 1) << "its peer";
+  EXPECT_EQ(calls[0].tag, 9);
   EXPECT_EQ(trace.strings[calls[1].name], "MPI_Reduce");
   EXPECT_EQ(calls[1].start_ns, 300);
   EXPECT_EQ(calls[1].end_ns, 400);
@@ -88,7 +91,10 @@ TEST_F(HostEventsTest, MpiCallsAreThoseThatWaitForOthers) {
   EXPECT_EQ(calls[1].root, 2);
   EXPECT_EQ(calls[1].bytes, 8);
   EXPECT_EQ(calls[1].thread_id, 101);
-  EXPECT_EQ(trace.strings[calls[2].name], "MPI_Waitall");
+  EXPECT_EQ(trace.strings[calls[2].name], "MPI_Isend");
+  EXPECT_EQ(calls[2].request, 77);
+  EXPECT_EQ(trace.strings[calls[3].name], "MPI_Waitall");
+  EXPECT_EQ(calls[3].request, 77);
   EXPECT_EQ(trace.processes[0].nvtx_ranges.size(), 8) << "all of them are ranges";
 }
 
