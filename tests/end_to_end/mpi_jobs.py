@@ -83,7 +83,8 @@ class Rank:
 def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, halo=False, requests=None, uid=None, functions=("MPI_Allreduce",), per_host=2,
               pairs=False, began_s=0):
     """Kernels of 1 ms, four per step; those of rank `late` take `by_ns` longer per step in all. `uid`: nsys' id of the communicator, which old
-    versions do not record. `halo`: of which `requests` have handles of their own ("Waitall", "Wait": how they are completed), or all one. `pairs`: each rank then works 0.3 ms for one communicator of two, and all processes have handles of
+    versions do not record. `halo`: of which `requests` have handles of their own ("Waitall", "Wait": how they are completed), or all one; "none":
+    every other rank sends to the next instead, and both stay until both are there. `pairs`: each rank then works 0.3 ms for one communicator of two, and all processes have handles of
     their own. Clocks of hosts differ by up to 0.5 ms. `began_s`: how much later than others."""
     noise = random.Random(seed)
     offsets_ns = [noise.randrange(-500_000, 500_000) for _ in range(ranks)]
@@ -93,7 +94,7 @@ def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, 
         for rank in job:
             longer_ns = by_ns // 4 if rank.number == late else 0
             rank.kernels([1_000_000 + longer_ns + noise.randrange(5_000) for _ in range(4)])
-        if halo: exchange_halo(job, noise, uid, requests)
+        if halo: send_in_pairs(job, noise, uid) if requests == "none" else exchange_halo(job, noise, uid, requests)
         for function in functions: call_together(job, function, noise, (lambda rank: 1 << 32 | rank.pid) if pairs else (lambda _: WORLD), uid)
         for first in range(0, ranks if pairs else 0, 2):
             pair = job[first:first + 2]
@@ -112,6 +113,13 @@ def call_together(members, function, noise, handle_of, uid):
     last_ns = max(rank.now_ns for rank in members)
     for rank in members:
         rank.mpi("MPI_COLLECTIVES_EVENTS", function, last_ns + 15_000 + noise.randrange(2_000), handle_of(rank), uid, None, 8, 8, None)
+
+
+def send_in_pairs(job, noise, uid):
+    for sender, receiver in zip(job[::2], job[1::2]):
+        last_ns = max(sender.now_ns, receiver.now_ns)
+        for rank, name, peer in ((sender, "MPI_Ssend", receiver), (receiver, "MPI_Recv", sender)):
+            rank.mpi("MPI_P2P_EVENTS", name, last_ns + 30_000 + noise.randrange(2_000), WORLD, uid, 7, peer.number, 1 << 20, None)
 
 
 def exchange_halo(job, noise, uid, requests):

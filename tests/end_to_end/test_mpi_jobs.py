@@ -52,18 +52,30 @@ class MpiJobs(EndToEndTest):
                 self.assertEqual((messages["complete"], messages["unmatched_arrivals"]), (STEPS * 2 * len(report["ranks"]), 0))
                 self.assertNotIn("pipeline-bubble", [finding["id"] for finding in report["findings"]])
 
+    def waits_for_messages(self, **job):
+        """How often a rank waits for another one's part in a message by more than a millisecond: (who, for whom) -> count."""
+        report = self.explain_job("--whole-run", halo=True, **job)
+        with h5py.File(self.directory / "out" / "store.h5") as store:
+            operations = store["collective_instances/operation"].asstr()[()]
+            last = dict(zip(store["collective_instances/instance"][()], store["collective_instances/last_trace_rank"][()]))
+            exchanges = {i for i, operation in zip(last, operations) if operation == "send_recv"}
+            rows = list(zip(*(store[f"collective_arrivals/{name}"][()] for name in ("instance", "trace_rank", "wait_ns"))))
+        return report, collections.Counter((rank, last[i]) for i, rank, wait_ns in rows if i in exchanges and wait_ns > 1_000_000)
+
     def test_tell_who_waits_for_whose_message(self):
         # Of the two that each MPI_Waitall completes, the one of the late rank is waited for. So is it by MPI_Wait, whichever is completed first.
         for requests in ("Waitall", "Wait"):
             with self.subTest(requests=requests):
-                self.explain_job("--whole-run", late=2, halo=True, requests=requests)
-                with h5py.File(self.directory / "out" / "store.h5") as store:
-                    operations = store["collective_instances/operation"].asstr()[()]
-                    last = dict(zip(store["collective_instances/instance"][()], store["collective_instances/last_trace_rank"][()]))
-                    exchanges = {i for i, operation in zip(last, operations) if operation == "send_recv"}
-                    rows = list(zip(*(store[f"collective_arrivals/{name}"][()] for name in ("instance", "trace_rank", "wait_ns"))))
-                waited = collections.Counter((rank, last[i]) for i, rank, wait_ns in rows if i in exchanges and wait_ns > 1_000_000)
-                self.assertEqual(waited, {(1, 2): STEPS, (3, 2): STEPS})
+                self.assertEqual(self.waits_for_messages(late=2, requests=requests)[1], {(1, 2): STEPS, (3, 2): STEPS})
+
+    def test_tell_late_senders_and_late_receivers(self):
+        for late, who in ((2, 3), (1, 0)):
+            with self.subTest(late=late):
+                report, waits = self.waits_for_messages(late=late, requests="none")
+                self.assertEqual(waits, {(who, late): STEPS})
+                (straggler,) = report["stragglers"]
+                self.assertEqual((straggler["trace_rank"], straggler["cause"]), (late, "slow_kernel"))
+                self.assertLess(abs(straggler["cost_share"] - 1.6 / (4.06 + 1.6)), 0.01)
 
     def test_name_nobody_where_halos_are_exchanged_evenly(self):
         for seed in seeds(6):
