@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from hanging_export import HangingExport
 from support import MPIEXEC, SYNTH, TIMEOUT_SECONDS, TOOL, EndToEndTest, main, run, seeds
@@ -296,6 +297,17 @@ class CutOff(Records):
         out, problems = process.communicate(timeout=TIMEOUT_SECONDS)
         return process.returncode, out, problems
 
+    def wait_for_survivors(self):
+        """Until no process of the run is left: what a tool rank starts outlives the launcher."""
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while any(str(self.directory).encode() in command for command in self.commands() if str(TOOL).encode() in command):
+            self.assertLess(time.monotonic(), deadline, "a process of the run hangs")
+
+    def commands(self):
+        for command in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                yield command.read_bytes()
+
     def expected(self):
         self.export.open()
         done = run([TOOL, *self.inputs, "--export", "--out", self.directory / "expected"], env=self.environment)
@@ -372,8 +384,9 @@ class CutOff(Records):
     def test_after_the_death_of_a_rank_the_first_one_leaves_a_partial_report(self):
         process = self.start("out", ranks=2)
         os.kill(self.process_of(process, 1), signal.SIGKILL)
-        # The launcher gives the survivors a second or so; what they start goes on, and is waited for here.
+        # The launcher gives the survivors a second or so; what they start goes on.
         code, _, problems = self.finish(process)
+        self.wait_for_survivors()
         self.assertNotEqual(code, 0)
         self.assertIn(f"merge {self.directory}/out/shards --out {self.directory}/out --force finishes it", problems)
         self.assert_partial("out")
