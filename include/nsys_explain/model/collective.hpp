@@ -92,12 +92,12 @@ struct Arrival {
   Evidence evidence = Evidence::kernel_name;
   TimingSource timing_source = TimingSource::kernel;
   Directions directions = Directions::unknown;
-  std::int32_t index = -1;                    ///< 0, 1, 2 ... within the trace rank in enter order
-  bool blocking = true;                       ///< compute stood still when it ended: what came next had waited for it
-  std::uint8_t stream = any_stream;           ///< number of the stream among those of the device that communicate
-  bool by_tree = false;                       ///< NCCL's algorithm by the kernel's name: its members leave one by one
-  bool continues = false;                     ///< the call before it, which waits for several messages
-  std::int32_t step = -1;                     ///< by the trace rank's own count; -1: in none
+  std::int32_t index = -1;           ///< 0, 1, 2 ... within the trace rank in enter order
+  bool blocking = true;              ///< compute stood still when it ended: what came next had waited for it
+  std::uint8_t stream = any_stream;  ///< number of the stream among those of the device that communicate
+  bool by_tree = false;              ///< NCCL's algorithm by the kernel's name: its members leave one by one
+  bool continues = false;            ///< the call before it, which waits for several messages
+  std::int32_t step = -1;            ///< by the trace rank's own count; -1: in none
 };
 
 /// One member's part in one instance: what cannot be worked out from the instance (see wait_ns() and its like), since
