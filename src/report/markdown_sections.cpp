@@ -93,8 +93,7 @@ std::string findings_section(const JobReport& report) {
   constexpr std::size_t most_findings = 8, evidence_of_first = 5, evidence_of_others = 3;
   if (report.findings.empty()) return {};
   std::string out = heading(
-      "Findings",
-      "What is missing, then what saves most when fixed, then by severity and cost; low ones by title.");
+      "Findings", "What is missing, then what saves most when fixed, then by severity and cost; low ones by title.");
   const std::size_t shown = std::min(report.findings.size(), most_findings);
   for (std::size_t i = 0; i < shown; ++i)
     out +=

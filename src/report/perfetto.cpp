@@ -211,10 +211,9 @@ std::string PerfettoTrace::waiting(const HeatMap& map, const Interval& window) {
     for (std::size_t b = 0; b < bins; ++b) {
       const Nanoseconds start_ns = map.start_ns + static_cast<Nanoseconds>(b) * map.bin_ns;
       if (start_ns < window.start_ns || start_ns >= window.end_ns) continue;
-      out += fmt::format(
-          R"({}{{"ph":"C","name":"ranks waiting","pid":{},"tid":0,"ts":{},"args":{{"value":{:.3f}}}}})",
-          separator, process_of_host_.at(host), time(start_ns),
-          static_cast<double>(sums[b]) / static_cast<double>(map.bin_ns));
+      out += fmt::format(R"({}{{"ph":"C","name":"ranks waiting","pid":{},"tid":0,"ts":{},"args":{{"value":{:.3f}}}}})",
+                         separator, process_of_host_.at(host), time(start_ns),
+                         static_cast<double>(sums[b]) / static_cast<double>(map.bin_ns));
     }
   }
   return out;
@@ -250,10 +249,10 @@ std::string PerfettoTrace::critical_path(std::span<const CriticalSegment> path, 
       out = process_metadata(critical_path_process_, "critical path") +
             metadata("thread_name", critical_path_process_, thread_id, R"("name":"what the end waited for")");
     }
-    out += fmt::format(
-        R"({}{{"ph":"X","cat":"critical_path","name":"{} on rank {}","pid":{},"tid":{},"ts":{},"dur":{}}})",
-        separator, critical_kind_name(segment.kind), segment.trace_rank, critical_path_process_, thread_id,
-        time(segment.start_ns), microseconds(segment.end_ns - segment.start_ns));
+    out +=
+        fmt::format(R"({}{{"ph":"X","cat":"critical_path","name":"{} on rank {}","pid":{},"tid":{},"ts":{},"dur":{}}})",
+                    separator, critical_kind_name(segment.kind), segment.trace_rank, critical_path_process_, thread_id,
+                    time(segment.start_ns), microseconds(segment.end_ns - segment.start_ns));
   }
   return out;
 }
