@@ -3,7 +3,7 @@ pictures need matplotlib.
 
     import nsys_explain
     run = nsys_explain.open("report")            # the directory of a run, or its store.h5
-    print(run.verdict)
+    run                                          # in a notebook: verdict and findings; else print(run.verdict)
     ranks = run.table("ranks")                   # a pandas.DataFrame
     ranks.attrs["units"]["wait_ns"]              # "ns"; likewise attrs["meanings"] and attrs["description"]
     run.plot.lateness()                          # also run.plot.step_times() and run.plot.wait_matrix()
@@ -13,6 +13,7 @@ The same of a report that `nsys-explain-mpi serve` has, without h5py:
     run = nsys_explain.Client("http://127.0.0.1:8750", token).open("job8")
 """
 
+import html
 import json
 import pathlib
 import urllib.error
@@ -37,7 +38,24 @@ def open(path):
     return Run(path)
 
 
-class Run:
+class _ShownInNotebooks:
+    """The verdict, what people ask next, and the findings, as a notebook shows them. Texts of traces are escaped."""
+
+    def _repr_html_(self):
+        report = self.report
+        verdict = report["verdict"]
+        lines = [f"<p><strong>{html.escape(verdict['text'])}</strong></p>"]
+        if verdict["next"]:
+            lines.append(f"<p>Next: {html.escape(verdict['next'])}</p>")
+        lines += [f"<p>{html.escape(answer)}</p>" for answer in verdict.get("answers", [])]
+        rows = [f"<tr><td>{html.escape(finding['severity'])}</td><td>{html.escape(finding['title'])}</td></tr>"
+                for finding in report["findings"]]
+        if rows:
+            lines.append(f"<table><tr><th>severity</th><th>finding</th></tr>{''.join(rows)}</table>")
+        return "\n".join(lines)
+
+
+class Run(_ShownInNotebooks):
     def __init__(self, path):
         path = pathlib.Path(path)
         self.path = path / "store.h5" if path.is_dir() else path
@@ -115,7 +133,7 @@ class Client:
             raise kinds.get(error.code, RuntimeError)(text) from None
 
 
-class RemoteRun:
+class RemoteRun(_ShownInNotebooks):
     """A report of a service: as Run."""
 
     def __init__(self, client, name):

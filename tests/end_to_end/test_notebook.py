@@ -1,6 +1,8 @@
 """The Python module for results and the example for notebooks, with Debian's h5py, pandas and matplotlib."""
 
+import html
 import importlib.util
+import json
 import pathlib
 import sys
 import unittest
@@ -43,6 +45,16 @@ class Results(EndToEndTest):
         self.assertEqual(results.table("collective_instances")["operation"].iloc[0], "all_reduce")
         with self.assertRaisesRegex(self.module.Absent, "no table 'rank'"):
             results.table("rank")
+
+    def test_a_notebook_shows_verdict_and_findings(self):
+        report = self.analyse(self.synth("job", *self.JOB), "out")
+        shown = self.opened("out")._repr_html_()
+        for text in (report["verdict"]["text"], *report["verdict"]["answers"], *(f["title"] for f in report["findings"])):
+            self.assertIn(html.escape(text), shown)
+        path = self.directory / "out" / "report.json"
+        report["verdict"]["text"] = "<script>x</script>"
+        path.write_text(json.dumps(report))
+        self.assertNotIn("<script>", self.opened("out")._repr_html_())
 
     def test_missing_integers_are_not_numbers(self):
         import h5py
