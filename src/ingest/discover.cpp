@@ -18,6 +18,7 @@
 #include "ingest/glob.hpp"
 #include "ingest/placeholders.hpp"
 #include "model/hash.hpp"
+#include "model/shell_quoted.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 
 namespace nsys_explain::ingest {

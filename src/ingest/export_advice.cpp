@@ -7,40 +7,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "nsys_explain/model/utf8.hpp"
+#include "model/shell_quoted.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
-
-bool is_printable_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    const auto first = static_cast<unsigned char>(text.front());
-    if (length == 0 || first < 0x20 || first == 0x7F) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
-/// bash's $'...': everything outside printable ASCII as three octal digits.
-std::string ansi_c_quoted(std::string_view name) {
-  std::string result = "$'";
-  for (const char letter : name) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (letter == '\'' || letter == '\\') {
-      result += '\\';
-      result += letter;
-    } else if (letter == '\n') {
-      result += "\\n";
-    } else if (byte < 0x20 || byte >= 0x7F) {
-      // Three octal digits: unlike \xHH, they cannot swallow a digit that follows.
-      result += fmt::format("\\{:03o}", byte);
-    } else {
-      result += letter;
-    }
-  }
-  return result + "'";
-}
 
 bool nsys_is_on_path() {
   const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
@@ -62,21 +32,6 @@ bool exists(const std::string& path) {
 }
 
 }  // namespace
-
-std::string shell_quoted(std::string_view name) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-  if (!name.empty() && name.find_first_not_of(plain) == std::string_view::npos) return std::string(name);
-  if (!is_printable_utf8(name)) return ansi_c_quoted(name);
-  std::string result = "'";
-  for (const char letter : name) {
-    if (letter == '\'') {
-      result += "'\\''";
-    } else {
-      result += letter;
-    }
-  }
-  return result + "'";
-}
 
 std::string export_advice(const std::string& path) {
   std::string report = path;

@@ -17,6 +17,7 @@
 
 #include "ingest/child_process.hpp"
 #include "ingest/export_advice.hpp"
+#include "model/shell_quoted.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {

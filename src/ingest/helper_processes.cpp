@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "ingest/export_advice.hpp"
+#include "model/shell_quoted.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::ingest {

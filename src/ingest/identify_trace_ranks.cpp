@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "ingest/export_advice.hpp"
 #include "ingest/glob.hpp"
 #include "ingest/override_match.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "ingest/trace_content.hpp"
+#include "model/shell_quoted.hpp"
 #include "nsys_explain/model/regex.hpp"
 
 namespace nsys_explain::ingest {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ingest/export_advice.hpp"
+#include "model/shell_quoted.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 
 namespace nsys_explain::ingest {

@@ -4,9 +4,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "ingest/export_advice.hpp"
 #include "ingest/override_match.hpp"
 #include "ingest/rank_resolution.hpp"
+#include "model/shell_quoted.hpp"
 #include "nsys_explain/model/regex.hpp"
 
 namespace nsys_explain::ingest {

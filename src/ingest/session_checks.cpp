@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "ingest/export_advice.hpp"
+#include "model/shell_quoted.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

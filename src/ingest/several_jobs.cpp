@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "ingest/export_advice.hpp"
+#include "model/shell_quoted.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

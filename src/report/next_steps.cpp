@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "model/shared_gpus.hpp"
+#include "model/shell_quoted.hpp"
 #include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
@@ -21,19 +23,6 @@ bool is_plain_word(std::string_view text) {
   });
 }
 
-std::string quoted(std::string_view path) {
-  if (is_plain_word(path)) return std::string(path);
-  std::string result = "'";
-  for (const char c : plain_text(path, 4096)) {
-    if (c == '\'') {
-      result += "'\\''";
-    } else {
-      result += c;
-    }
-  }
-  return result + '\'';
-}
-
 std::string on_host(std::string_view host, std::string_view command) {
   return is_plain_word(host) ? fmt::format("ssh {} {}", host, command) : std::string(command);
 }
@@ -44,13 +33,8 @@ std::string gpu_option(const TraceRankIdentity& rank, Level level) {
   return " -i GPU-" + rank.gpu_uuid;
 }
 
-bool shares_gpu(const JobReport& report, const TraceRankIdentity& rank) {
-  return !rank.gpu_uuid.empty() && std::count_if(report.trace_ranks.begin(), report.trace_ranks.end(),
-                                                 [&](const auto& one) { return one.gpu_uuid == rank.gpu_uuid; }) > 1;
-}
-
 NextStep rows_of(std::string_view directory, std::string_view table, std::string_view expect) {
-  return {fmt::format("nsys-explain-mpi show {} {}", quoted(directory), table), std::string(expect)};
+  return {fmt::format("nsys-explain-mpi show {} {}", shell_quoted(directory), table), std::string(expect)};
 }
 
 void add_checks(const JobReport& report, const Straggler& late, std::string_view directory,
@@ -58,7 +42,7 @@ void add_checks(const JobReport& report, const Straggler& late, std::string_view
   const TraceRankIdentity* const rank = find_identity(report, late.trace_rank);
   switch (late.cause) {
     case Cause::slow_kernel:
-      if (rank != nullptr && shares_gpu(report, *rank)) {
+      if (rank != nullptr && shares_its_gpu(report, rank->trace_rank)) {
         steps.push_back({on_host(rank->host, "nvidia-smi"), "the processes that share this GPU"});
       } else if (rank != nullptr) {
         steps.push_back({on_host(rank->host, fmt::format("nvidia-smi -q{} -d PERFORMANCE,CLOCK,POWER",
@@ -79,14 +63,6 @@ void add_checks(const JobReport& report, const Straggler& late, std::string_view
     default:
       steps.push_back(rows_of(directory, "straggler_differences", "what its host did that its peers' did not"));
   }
-}
-
-const Straggler* late_of(const JobReport& report, const Finding& finding) {
-  for (const Straggler& one : report.stragglers)
-    if (one.trace_ranks == finding.trace_ranks) return &one;
-  for (const SuspectedStraggler& one : report.suspects)
-    if (one.late.trace_ranks == finding.trace_ranks) return &one.late;
-  return nullptr;
 }
 
 /// Which rows show it, of findings that name nobody.
@@ -117,20 +93,16 @@ std::optional<NextStep> rows_of_finding(std::string_view id, std::string_view di
 std::vector<NextStep> next_steps(const JobReport& report, std::string_view directory) {
   constexpr std::size_t most = 3;
   std::vector<NextStep> steps;
-  const auto finding = std::find_if(report.findings.begin(), report.findings.end(),
-                                    [&](const Finding& one) { return one.id == report.verdict.finding; });
-  if (finding == report.findings.end()) return steps;
-  const Straggler* const late = finding->trace_ranks.empty() ? nullptr : late_of(report, *finding);
-  if (auto rows = rows_of_finding(finding->id, directory)) {
+  if (auto rows = rows_of_finding(report.verdict.finding, directory)) {
     steps.push_back(*std::move(rows));
-  } else if (late != nullptr) {
+  } else if (const Straggler* const late = late_in_verdict(report)) {
     add_checks(report, *late, directory, steps);
   }
   if (const auto& saved = report.verdict.mended; saved && saved->saved_share >= 0.01) {
     const std::string expect =
         saved->step_ns_after > 0 ? fmt::format("once fixed: a step of about {}", format_duration(saved->step_ns_after))
                                  : "once fixed: what changed";
-    steps.push_back({fmt::format("nsys-explain-mpi compare {} FIXED", quoted(directory)), expect});
+    steps.push_back({fmt::format("nsys-explain-mpi compare {} FIXED", shell_quoted(directory)), expect});
   }
   steps.resize(std::min(steps.size(), most));
   return steps;

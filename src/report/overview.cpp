@@ -76,6 +76,17 @@ Overview overview_of(const JobReport& report) {
   return overview;
 }
 
+const Straggler* late_in_verdict(const JobReport& report) {
+  const auto finding = std::find_if(report.findings.begin(), report.findings.end(),
+                                    [&](const Finding& one) { return one.id == report.verdict.finding; });
+  if (finding == report.findings.end() || finding->trace_ranks.empty()) return nullptr;
+  for (const Straggler& one : report.stragglers)
+    if (one.trace_ranks == finding->trace_ranks) return &one;
+  for (const SuspectedStraggler& one : report.suspects)
+    if (one.late.trace_ranks == finding->trace_ranks) return &one.late;
+  return nullptr;
+}
+
 bool is_mostly_unjudged(const JobReport& report) {
   return report.unjudged * 2 > report.instances;
 }

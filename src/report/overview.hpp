@@ -39,6 +39,9 @@ std::string matching_quality(const JobReport& report);
 std::string clock_quality(const JobReport& report);
 
 /// Where the trace rank ran; nullptr where it is not known.
+/// Whom the verdict names, or suspects; nullptr: nobody.
+const Straggler* late_in_verdict(const JobReport& report);
+
 const TraceRankIdentity* find_identity(const JobReport& report, std::int32_t trace_rank);
 
 /// "12.3 GPU-seconds", "4.56 GPU-hours", three significant digits; below a second "7.890 ms of GPU time".

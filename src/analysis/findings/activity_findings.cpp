@@ -14,10 +14,10 @@
 #include "analysis/causes/attributed_time.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/shared_gpu_findings.hpp"
 #include "model/p_value_text.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
+#include "model/shared_gpus.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {

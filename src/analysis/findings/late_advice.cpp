@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/shared_gpu_findings.hpp"
 #include "model/schema/gpu.hpp"
+#include "model/shared_gpus.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/model/regex.hpp"

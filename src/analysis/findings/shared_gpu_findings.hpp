@@ -1,19 +1,10 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::analysis {
-
-/// The trace ranks of each GPU that several of them use, by its UUID. A GPU that the export only presumes is none.
-std::map<std::string, std::vector<std::int32_t>> shared_gpus_of(const JobReport& report);
-
-/// True where the trace rank has no GPU of its own.
-bool shares_its_gpu(const JobReport& report, std::int32_t trace_rank);
 
 /// Told, whether it is meant or not; it names nobody.
 void add_shared_gpu_finding(const JobReport& report, std::vector<Finding>& findings);

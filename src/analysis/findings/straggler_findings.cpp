@@ -16,10 +16,10 @@
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/late_advice.hpp"
 #include "analysis/findings/late_without_cost_findings.hpp"
-#include "analysis/findings/shared_gpu_findings.hpp"
 #include "analysis/links/slow_links.hpp"
 #include "model/p_value_text.hpp"
 #include "model/schema/job.hpp"
+#include "model/shared_gpus.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {

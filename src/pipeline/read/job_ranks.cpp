@@ -9,11 +9,11 @@
 
 #include "clock/level_zero.hpp"
 #include "exchange/agree.hpp"
-#include "ingest/export_advice.hpp"
 #include "ingest/helper_processes.hpp"
 #include "ingest/session_checks.hpp"
 #include "ingest/several_jobs.hpp"
 #include "ingest/trace_content.hpp"
+#include "model/shell_quoted.hpp"
 #include "pipeline/run/pack.hpp"
 
 namespace nsys_explain::pipeline {
@@ -53,7 +53,7 @@ void mark_lacking(std::vector<TraceFacts>& facts) {
   for (const TraceFacts& trace : facts) contents.push_back(trace.content);
   const std::vector<std::string> lacking = ingest::what_is_lacking(contents);
   for (std::size_t i = 0; i < facts.size(); ++i) {
-    const std::string path = ingest::shell_quoted(facts[i].input.path);
+    const std::string path = shell_quoted(facts[i].input.path);
     if (!lacking[i].empty()) {
       mark_degraded(
           facts[i],

@@ -15,6 +15,7 @@
 
 #include "ingest/export_advice.hpp"
 #include "ingest/glob.hpp"
+#include "model/shell_quoted.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 
 namespace nsys_explain::ingest {

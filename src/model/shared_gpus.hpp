@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nsys_explain/model/job_report.hpp"
+
+namespace nsys_explain {
+
+/// The trace ranks of each GPU that several of them use, by its UUID. A GPU that the export only presumes is none.
+std::map<std::string, std::vector<std::int32_t>> shared_gpus_of(const JobReport& report);
+
+/// True where the trace rank has no GPU of its own.
+bool shares_its_gpu(const JobReport& report, std::int32_t trace_rank);
+
+}  // namespace nsys_explain
