@@ -152,11 +152,11 @@ void KinetoTables::add_kernel(const TraceEvent& event, const Span& time) {
 
 /// The call becomes a range when all launches are known: rows of the launch may come later.
 void KinetoTables::add_collective(const TraceEvent& event) {
-  if (event.collective.name.empty() || event.correlation < 0) return;
+  if (event.correlation < 0) return;
   const auto call = collective_call(event.collective, distributed_.rank);
-  if (!call) return;
-  ++told_collectives_;
-  writer_.row(collectives_, {event.correlation, writer_.id(call->label), std::string_view(call->payload)});
+  if (call) ++told_collectives_;
+  writer_.row(collectives_, {event.correlation, call ? Cell(writer_.id(call->label)) : Cell(),
+                             call ? Cell(std::string_view(call->payload)) : Cell()});
 }
 
 void KinetoTables::add_memory(const TraceEvent& event, const Span& time, bool is_set) {
@@ -202,13 +202,14 @@ void KinetoTables::add_member(std::string_view name, const std::string& value) {
   is_amd_ = is_amd_ || name == "hip_runtime_version" || name == "roctracer_version";
 }
 
-/// NCCL's calls as its own ranges would show them: as long as the call that launched the kernel.
+/// NCCL's calls as its own ranges would show them: as long as the call that launched the kernel. Of a call that
+/// launched several, a graph, nobody could tell which range is whose.
 void KinetoTables::write_calls_into_nccl() {
   if (told_collectives_ > 0) {
     writer_.row(ranges_, {std::int64_t{0}, Cell(), domain_create, std::string_view("NCCL"), global_pid(), Cell(),
                           nccl_domain, Cell()});
     writer_.run(fmt::format(
-        "INSERT INTO NVTX_EVENTS SELECT r.start, r.end, {}, NULL, r.globalTid, k.textId, {}, k.jsonText FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN collective_kernels k ON k.correlationId = r.correlationId",
+        "INSERT INTO NVTX_EVENTS SELECT r.start, r.end, {}, NULL, r.globalTid, k.textId, {}, k.jsonText FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN (SELECT * FROM collective_kernels GROUP BY correlationId HAVING count(*) = 1) k ON k.correlationId = r.correlationId WHERE k.textId IS NOT NULL",
         push_pop_range, nccl_domain));
   }
   writer_.run("DROP TABLE collective_kernels");

@@ -323,6 +323,15 @@ TEST_F(KinetoExport, TellsRangesCollectivesAndWaits) {
   EXPECT_TRUE(claims_rank);
 }
 
+TEST_F(KinetoExport, GivesNoCallToKernelsThatOneGraphLaunched) {
+  std::string json(job_trace);
+  const std::size_t kernel = json.find(R"({"ph":"X","cat":"kernel","name":"nccl)");
+  const std::string row = json.substr(kernel, json.find('\n', kernel) + 1 - kernel);
+  const Trace trace = read(json.insert(kernel, row));
+  EXPECT_THAT(trace.processes.at(0).devices.at(0).kernels, SizeIs(3));
+  EXPECT_THAT(trace.processes.at(0).nccl_calls, IsEmpty());
+}
+
 TEST_F(KinetoExport, ReadsWhatIsWholeAndSaysSo) {
   const std::string whole(job_trace);
   const Trace trace = read(whole.substr(0, whole.find("\"Collective name\"")));
