@@ -7,7 +7,7 @@ set -euo pipefail
 
 purpose=${1:-build}
 packages=(build-essential cmake ninja-build libopenmpi-dev openmpi-bin libhdf5-dev libsqlite3-dev zlib1g-dev libzstd-dev libcli11-dev
-          libfmt-dev libre2-dev nlohmann-json3-dev libcereal-dev libcpp-httplib-dev)
+          libfmt-dev libre2-dev nlohmann-json3-dev libsimdjson-dev libcereal-dev libcpp-httplib-dev)
 optional=()
 # For the page of report.html; Node.js may have come from elsewhere.
 if ! command -v npm >/dev/null || ! command -v node >/dev/null; then packages+=(nodejs npm); fi
@@ -34,7 +34,7 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     echo "This system has no apt-get, so packages are not installed. Needed, by their Debian 12 names:"
     printf '  %s\n' "${packages[@]}"
     echo "Install their counterparts (a C++20 compiler, CMake 3.22, an MPI-3 library, HDF5, SQLite 3, CLI11, fmt,"
-    echo "RE2, nlohmann-json, cereal, cpp-httplib), then build with: cmake --preset release && cmake --build --preset release"
+    echo "RE2, nlohmann-json, simdjson, cereal, cpp-httplib), then build with: cmake --preset release && cmake --build --preset release"
   } >&2
   exit 1
 fi

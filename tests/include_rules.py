@@ -18,7 +18,7 @@ from pathlib import Path
 ALLOWED = {
     "model": {"modules": (), "libraries": ("re2",)},
     "exchange": {"modules": (), "libraries": ("mpi", "fmt", "posix")},
-    "ingest": {"modules": ("model",), "libraries": ("sqlite", "fmt", "json", "posix")},
+    "ingest": {"modules": ("model",), "libraries": ("sqlite", "fmt", "json", "simdjson", "zlib", "posix")},
     "clock": {"modules": ("model",), "libraries": ("fmt",)},
     "collectives": {"modules": ("model", "clock"), "libraries": ("fmt",)},
     "analysis": {"modules": ("model",), "libraries": ("fmt",)},
@@ -58,6 +58,7 @@ LIBRARIES = {
     "hdf5": r"hdf5\.h|hdf5_hl\.h|H5\w+\.h",
     "fmt": r"fmt/.+",
     "json": r"nlohmann/.+",
+    "simdjson": r"simdjson\.h",
     "cereal": r"cereal/.+",
     "re2": r"re2/.+",
     "cli11": r"CLI/.+",

@@ -29,6 +29,7 @@ class NsysExplainMpi(CMakePackage):
     depends_on("fmt@9:")
     depends_on("re2")
     depends_on("nlohmann-json@3.10:")
+    depends_on("simdjson@3:")
     depends_on("cereal@1.3:")
     depends_on("cpp-httplib@0.11:")
     depends_on("googletest@1.12: +gmock", type="test")

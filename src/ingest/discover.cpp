@@ -16,6 +16,7 @@
 
 #include "ingest/export_advice.hpp"
 #include "ingest/glob.hpp"
+#include "ingest/kineto/export_kineto.hpp"
 #include "ingest/placeholders.hpp"
 #include "model/hash.hpp"
 #include "model/shell_quoted.hpp"
@@ -233,14 +234,16 @@ class Discoverer {
 
   bool add_directory(const std::string& directory, Origin origin) {
     std::error_code error;
-    std::vector<std::string> names;
+    std::vector<std::string> names, in_json;
     for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
       const std::string name = it->path().filename().string();
       const bool wanted = name.ends_with(export_suffix) || suffix_of(name, report_suffixes);
       // Hidden files are leftovers of tools (rsync's partial files, macOS' ._ files), as a shell's * assumes too.
       std::error_code unknown;
-      if (wanted && !name.starts_with('.') && !it->is_directory(unknown)) names.push_back(name);
+      if (!(wanted || is_kineto_name(name)) || name.starts_with('.') || it->is_directory(unknown)) continue;
+      (wanted ? names : in_json).push_back(name);
     }
+    if (names.empty()) names = std::move(in_json);  // beside exports JSON is something else, or the same run once more
     if (error) {
       fail(directory,
            fmt::format("the directory cannot be listed ({}): traces in it would be missing; check its permissions",
@@ -248,7 +251,7 @@ class Discoverer {
     } else if (names.empty() && origin == Origin::argument) {
       absent(
           directory,
-          "the directory holds no *.sqlite file: nothing to read; name the directory of the exports (subdirectories are searched only by a quoted pattern such as 'DIRECTORY/**')");
+          "the directory holds no *.sqlite file and no trace in JSON: nothing to read; name the directory of the exports (subdirectories are searched only by a quoted pattern such as 'DIRECTORY/**')");
     }
     const std::string base = directory.ends_with('/') ? directory : directory + '/';
     for (const auto& name : names) add_name(base + name, Origin::listing);

@@ -10,6 +10,7 @@
 #include <sqlite3.h>
 
 #include "ingest/database.hpp"
+#include "ingest/export_input.hpp"
 #include "ingest/export_report.hpp"
 #include "ingest/input_file.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
@@ -17,8 +18,10 @@
 namespace nsys_explain::ingest {
 namespace {
 
-/// Few exports hold less than the first of these for a row; reports are compressed.
+/// Few exports hold less than the first of these for a row; reports are compressed. An event took 232 to 475 bytes in
+/// six traces in JSON, and 18 to 28 packed.
 constexpr std::int64_t bytes_per_row = 48, fewest_bytes_per_row = 8, report_bytes_per_row = 16;
+constexpr std::int64_t json_bytes_per_row = 200, packed_json_bytes_per_row = 14;
 
 EventCounts counts_by_size(const std::string& path, std::int64_t bytes_of_row) {
   std::error_code missing;
@@ -58,6 +61,8 @@ constexpr std::int64_t looked_at_kernels = 200'000;  ///< a second or less, wher
 
 EventCounts count_events(const std::string& path) {
   if (is_report_name(path)) return counts_by_size(path, report_bytes_per_row);
+  if (needs_export(path))
+    return counts_by_size(path, path.ends_with(".gz") ? packed_json_bytes_per_row : json_bytes_per_row);
   if (has_sidecar(path)) return counts_by_size(path, bytes_per_row);
   try {
     const InputFile file(path);
@@ -77,7 +82,7 @@ EventCounts count_events(const std::string& path) {
 }
 
 std::int64_t estimate_arrivals(const std::string& path) {
-  if (is_report_name(path) || has_sidecar(path)) return 0;
+  if (needs_export(path) || has_sidecar(path)) return 0;
   try {
     const InputFile file(path);
     const Database database(file.path_to_open(), file.is_private_copy() ? OpenMode::private_copy : OpenMode::read_only);

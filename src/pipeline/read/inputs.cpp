@@ -14,7 +14,7 @@
 #include "clock/level_zero.hpp"
 #include "exchange/agree.hpp"
 #include "ingest/contexts.hpp"
-#include "ingest/export_report.hpp"
+#include "ingest/export_input.hpp"
 #include "pipeline/read/local_traces.hpp"
 #include "pipeline/run/pack.hpp"
 
@@ -69,7 +69,7 @@ void require_ranks(Phases& phases, const exchange::Communicator& communicator, s
   phases.local("counting trace ranks", [&] {
     for (const ingest::AssignedTrace& assigned : discovery.traces) {
       if (assigned.tool_rank != communicator.rank()) continue;
-      const auto ranks = ingest::is_report_name(assigned.path) ? std::nullopt : ingest::most_trace_ranks(assigned.path);
+      const auto ranks = ingest::needs_export(assigned.path) ? std::nullopt : ingest::most_trace_ranks(assigned.path);
       most += ranks.value_or(0);
       untold += ranks ? 0 : 1;
     }

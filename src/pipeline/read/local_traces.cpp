@@ -15,7 +15,7 @@
 #include "analysis/trace/work_profile.hpp"
 #include "analysis/window/steps_apart.hpp"
 #include "clock/level_zero.hpp"
-#include "ingest/export_report.hpp"
+#include "ingest/export_input.hpp"
 #include "ingest/input_file.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/model/launch_index.hpp"
@@ -131,9 +131,12 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
 
 /// Reports come here only where the user asked for their export.
 Trace read_events(const std::string& path, const ingest::ScanOptions& options) {
-  if (!ingest::is_report_name(path)) return ingest::read_trace(path, options);
+  if (!ingest::needs_export(path)) return ingest::read_trace(path, options);
   const ingest::ScratchDirectory scratch;
-  return ingest::read_trace(ingest::export_report(path, scratch.path().string()), options);
+  ingest::ExportedInput exported = ingest::export_input(path, scratch.path().string());
+  Trace trace = ingest::read_trace(exported.path, options);
+  trace.warnings.insert(trace.warnings.end(), exported.warnings.begin(), exported.warnings.end());
+  return trace;
 }
 
 /// The device that tells the steps of its process: the one with most kernels.
@@ -303,9 +306,9 @@ const analysis::ProcessWindows* agreed_windows(const ReadSettings& settings, con
 
 Session read_local_session(const ingest::AssignedTrace& assigned) {
   try {
-    if (!ingest::is_report_name(assigned.path)) return ingest::read_session(assigned.path);
+    if (!ingest::needs_export(assigned.path)) return ingest::read_session(assigned.path);
     const ingest::ScratchDirectory scratch;  // once more when it is read: two exports need no room at the same time
-    return ingest::read_session(ingest::export_report(assigned.path, scratch.path().string()));
+    return ingest::read_session(ingest::export_input(assigned.path, scratch.path().string()).path);
   } catch (const std::exception&) {
     return {};  // said when the trace is read
   }
@@ -386,7 +389,7 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
   const MemoryBudget::EventPlace place(settings.memory, round.in_files, assigned.name);
   // Another export of a report may have other pages, of a file with a log beside it the fingerprint does not tell all,
   // and ranges that make up a window may lie anywhere.
-  const bool by_part = !ingest::is_report_name(assigned.path) && !ingest::has_sidecar(assigned.path) &&
+  const bool by_part = !ingest::needs_export(assigned.path) && !ingest::has_sidecar(assigned.path) &&
                        !settings.options.analysis.window.any();
   Trace trace = read_events(assigned.path,
                             {settings.reader, round.threads_each, {}, by_part ? part : ingest::FilePart{}, nullptr});

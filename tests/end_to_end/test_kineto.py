@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Traces of PyTorch's profiler: the same job in both forms, and real traces against sums of their JSON."""
+
+import collections
+import decimal
+import gzip
+import json
+import os
+import pathlib
+import unittest
+
+import h5py
+
+import support
+from kineto_traces import write_traces
+
+KINETO = pathlib.Path(os.environ.get("NSYS_EXPLAIN_SHARED_TRACES", "/nonexistent")).parent / "kineto"
+
+
+def kernel_sums(trace):
+    """Nanoseconds and number of kernels by name."""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for event in json.loads(gzip.decompress(trace.read_bytes()), parse_float=decimal.Decimal)["traceEvents"]:
+        if event.get("cat") == "kernel":
+            entry = sums[event["name"]]
+            entry[0] += int(decimal.Decimal(event["dur"]) * 1000)
+            entry[1] += 1
+    return {name: tuple(entry) for name, entry in sums.items()}
+
+
+class SameJob(support.EndToEndTest):
+    def test_both_forms_name_the_same_culprit_cause_and_saving(self):
+        exports = self.synth("exports", "--nodes", 1, "--gpus-per-node", 4, "--steps", 12, "--seed", 7,
+                             "--fault", "slow_gpu:rank=2,factor=1.3")
+        traces = write_traces(sorted(exports.glob("*.sqlite")), self.directory / "traces")
+        expected = self.analyse(sorted(exports.glob("*.sqlite")), "of_exports")
+        found = self.analyse(traces, "of_traces")  # a directory without exports
+        self.assertEqual(found["verdict"]["finding"], "straggler")
+        self.assertEqual([f["id"] for f in found["findings"]], [f["id"] for f in expected["findings"]])
+        straggler, other = ([f for f in report["findings"] if f["id"] == "straggler"][0] for report in (expected, found))
+        self.assertEqual(straggler["trace_ranks"], other["trace_ranks"])
+        self.assertIn("(rank 2)", found["verdict"]["text"])
+        self.assertIn("1.3 times slower than its peers", found["verdict"]["text"])
+        self.assertAlmostEqual(found["verdict"]["saved_share"], expected["verdict"]["saved_share"], delta=0.01)
+        self.assertEqual(found["collectives"], expected["collectives"])
+        self.assertEqual([entry["status"] for entry in found["inputs"]], ["ok"] * 4)
+
+    def test_results_do_not_depend_on_tool_ranks(self):
+        exports = self.synth("exports", "--nodes", 1, "--gpus-per-node", 2, "--steps", 4)
+        traces = write_traces(sorted(exports.glob("*.sqlite")), self.directory / "traces")
+        self.analyse(traces, "one")
+        self.analyse(traces, "two", ranks=2)
+        self.assert_same_results("one", "two")
+
+    def test_a_trace_that_breaks_off_is_read_as_far_as_it_goes(self):
+        exports = self.synth("exports", "--nodes", 1, "--gpus-per-node", 2, "--steps", 4)
+        traces = write_traces(sorted(exports.glob("*.sqlite")), self.directory / "traces")
+        broken = sorted(traces.iterdir())[0]
+        packed = broken.read_bytes()
+        broken.write_bytes(packed[: len(packed) * 2 // 3])
+        report = self.analyse(traces, "out")
+        self.assertEqual([entry["status"] for entry in report["inputs"]], ["degraded", "ok"])
+        self.assertIn("the trace breaks off after ", report["inputs"][0]["message"])
+
+    def test_other_json_is_refused(self):
+        notes = self.directory / "notes.json"
+        notes.write_text('{"verdict": {"text": "none"}}')
+        done = self.explain(notes, "out")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("holds no traceEvents", done.stderr)
+
+
+@unittest.skipUnless(KINETO.is_dir(), "there are no real traces of PyTorch's profiler beside NSYS_EXPLAIN_SHARED_TRACES")
+class RealTraces(support.EndToEndTest):
+    def test_kernels_take_the_time_that_the_json_tells(self):
+        for number, trace in enumerate(sorted(KINETO.glob("h*.json.gz"))):
+            with self.subTest(trace.name):
+                self.analyse(trace, f"out{number}", "--whole-run")
+                with h5py.File(self.directory / f"out{number}" / "store.h5") as store:
+                    names, *figures = (store["kernels"][column][()] for column in ("name", "total_ns", "count"))
+                found = {name.decode(): (int(total), int(count)) for name, total, count in zip(names, *figures)}
+                self.assertEqual(found, kernel_sums(trace))
+
+    def test_ranks_are_those_of_the_trace(self):
+        report = self.analyse(sorted(KINETO.glob("hta_sampled_rank-*.json.gz")), "out")
+        self.assertEqual([rank["trace_rank"] for rank in report["trace_ranks"]], [0, 1])
+        self.assertEqual({rank["rank_source"] for rank in report["trace_ranks"]}, {"environment"})
+
+    def test_traces_of_amd_are_refused(self):
+        for trace in KINETO.glob("sglang_*.json.gz"):
+            done = self.explain(trace, "out")
+            self.assertEqual(done.returncode, 3)
+            self.assertIn("was recorded on an AMD GPU", done.stderr)
+
+
+if __name__ == "__main__":
+    support.main()
