@@ -30,6 +30,8 @@ def main():
     tables = set(re.findall(r"^([a-z_]+):", output[0], re.M))
     options = set(re.findall(r"--[a-z-]+", output[1]))
     findings = set(re.findall(r'"([a-z-]+)": "', (ROOT / "src/report/html/views/finding_views.js").read_text()))
+    findings |= {name for question in (ROOT / "src/analysis/questions").glob("*.cpp")
+                 for names in re.findall(r"\.findings = \{([^}]*)\}", question.read_text()) for name in re.findall(r'"([a-z-]+)"', names)}
     tests = {"browser", "cluster", *(f"unit.{path.name}" for path in (ROOT / "tests/unit").iterdir() if path.is_dir()),
              *(f"end_to_end.{path.stem.removeprefix('test_')}" for path in (ROOT / "tests/end_to_end").glob("test_*.py"))}
     problems = []

@@ -48,7 +48,7 @@ ALLOWED = {
 
 # Rooms of a module, in the order of work.
 ROOMS = {
-    "analysis": ("statistics", "trace", "window", "waits", "replay", "links", "tables", "verdict", "causes", "findings", "compare"),
+    "analysis": ("statistics", "trace", "window", "waits", "replay", "links", "tables", "verdict", "causes", "findings", "questions", "problems", "compare"),
     "pipeline": ("run", "read", "match", "attribute", "investigate", "write", "commands"),
 }
 

@@ -12,9 +12,9 @@
 
 #include <fmt/format.h>
 
-#include "analysis/findings/findings.hpp"
 #include "analysis/findings/job_verdict.hpp"
-#include "analysis/tables/activity_summary.hpp"
+#include "analysis/problems/activity_summary.hpp"
+#include "analysis/problems/find_problems.hpp"
 #include "analysis/tables/gpu_counters.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/level_sums.hpp"

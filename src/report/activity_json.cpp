@@ -1,5 +1,7 @@
 #include "report/activity_json.hpp"
 
+#include <variant>
+
 #include "report/json_parts.hpp"
 
 namespace nsys_explain::report {
@@ -20,18 +22,12 @@ Json kernel(const KernelSummary& k) {
   return object;
 }
 
-Json named(const NamedTotal& total) {
-  return {{"name", total.name}, {"count", total.count}, {"total_ns", total.total_ns}, {"max_ns", total.max_ns}};
-}
-
-Json named_of_kind(const NamedTotal& total) {
-  Json object = {{"kind", total.kind}};
-  object.update(named(total));
-  return object;
-}
-
-Json with_bytes(const NamedTotal& total) {
-  return {{"name", total.name}, {"count", total.count}, {"total_ns", total.total_ns}, {"bytes", total.bytes}};
+Json overhead(const NamedTotal& total) {
+  return {{"kind", total.kind},
+          {"name", total.name},
+          {"count", total.count},
+          {"total_ns", total.total_ns},
+          {"max_ns", total.max_ns}};
 }
 
 Json suspect(const Suspect& s) {
@@ -77,33 +73,41 @@ Json percent_spread(const PercentSpread& p) {
           {"highest_trace_rank", p.highest_trace_rank}};
 }
 
+/// A row, an object.
+Json objects_of(const Table& table) {
+  Json rows = Json::array();
+  for (std::size_t r = 0; r < table.row_count(); ++r) {
+    Json row;
+    for (std::size_t c = 0; c < table.columns.size(); ++c)
+      std::visit([&](const auto& values) { row[table.schema.columns[c].name] = values[r]; }, table.columns[c]);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 }  // namespace
 
-Json activity_json(const ActivitySummary& a) {
-  return {{"suspects", array_of(a.suspects, suspect)},
-          {"kernels", array_of(a.kernels, kernel)},
-          {"communication_kernels", array_of(a.communication, kernel)},
-          {"gpu_speeds", array_of(a.gpu_speeds, gpu_speed)},
-          {"compute_counters", array_of(a.compute_counters, percent_spread)},
-          {"mfu", array_of(a.mfu, percent_spread)},
-          {"cpu_functions", array_of(a.cpu_functions, named)},
-          {"category_map", a.category_map},
-          {"categories", array_of(a.categories, category)},
-          {"idle_causes", array_of(a.idle_causes, named)},
-          {"barriers", array_of(a.barriers, named_of_kind)},
-          {"api_calls", array_of(a.api_calls, named)},
-          {"allocations", array_of(a.allocations, named)},
-          {"expert_rules", array_of(a.rules, with_bytes)},
-          {"transfers", array_of(a.transfers, with_bytes)},
-          {"os_calls", array_of(a.os_calls, named)},
-          {"overheads", array_of(a.overheads, named_of_kind)},
-          {"launches",
-           {{"count", a.launches.launches},
-            {"storming_trace_ranks", a.launches.storming},
-            {"largest_rate_per_second", a.launches.largest_rate},
-            {"largest_rate_trace_rank", a.launches.largest_trace_rank}}},
-          {"largest_gpu_memory_bytes", a.largest_gpu_memory_bytes},
-          {"processes", array_of(a.processes, process)}};
+Json activity_json(const JobReport& report) {
+  const ActivitySummary& a = report.activity;
+  Json all = {{"suspects", array_of(a.suspects, suspect)},
+              {"kernels", array_of(a.kernels, kernel)},
+              {"communication_kernels", array_of(a.communication, kernel)},
+              {"gpu_speeds", array_of(a.gpu_speeds, gpu_speed)},
+              {"compute_counters", array_of(a.compute_counters, percent_spread)},
+              {"mfu", array_of(a.mfu, percent_spread)},
+              {"category_map", a.category_map},
+              {"categories", array_of(a.categories, category)},
+              {"overheads", array_of(a.overheads, overhead)},
+              {"launches",
+               {{"count", a.launches.launches},
+                {"storming_trace_ranks", a.launches.storming},
+                {"largest_rate_per_second", a.launches.largest_rate},
+                {"largest_rate_trace_rank", a.launches.largest_trace_rank}}},
+              {"largest_gpu_memory_bytes", a.largest_gpu_memory_bytes},
+              {"processes", array_of(a.processes, process)}};
+  for (const ShownTable& shown : report.shown)
+    if (!shown.list.empty()) all[std::string(shown.list)] = objects_of(sums_of(report.tables, report, shown));
+  return all;
 }
 
 }  // namespace nsys_explain::report

@@ -2,11 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "nsys_explain/model/activity_summary.hpp"
+#include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::report {
 
 /// The object `activity` of report.json: what the tables of all trace ranks add up to.
-nlohmann::ordered_json activity_json(const ActivitySummary& activity);
+nlohmann::ordered_json activity_json(const JobReport& report);
 
 }  // namespace nsys_explain::report

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "model/p_value_text.hpp"
@@ -22,10 +24,6 @@ constexpr std::size_t name_width = 52;
 
 std::string percent(double share) {
   return fmt::format("{:.1f}%", 100 * share);
-}
-
-std::string nothing(std::string_view reason) {
-  return wrap(reason, "", "");
 }
 
 /// The first rows of `elements` as a table; `to_row` makes a row of cells.
@@ -59,39 +57,6 @@ std::string kernels_section(const JobReport& report) {
              "tables `kernels`, `kernels_by_launch`, `kernel_histogram`, `kernel_pacing` of store.h5");
 }
 
-std::string barriers_section(const JobReport& report) {
-  const ActivitySummary& a = report.activity;
-  const std::string out = heading(
-      "Top CPU-GPU barriers",
-      "Where the host stopped: calls that wait for the GPU, blocking copies, waits in the operating system on threads that launch, and pauses of 100 us or more without a launching call, which hold the others. Sums over all processes.");
-  if (a.barriers.empty()) {
-    return out + nothing("None: no such call was recorded, or no CUDA calls at all (capture with -t cuda).");
-  }
-  return out + short_table(
-                   {{"kind", Align::left}, {"name", Align::left}, {"total"}, {"count"}, {"longest"}}, a.barriers,
-                   [](const NamedTotal& b) -> std::vector<std::string> {
-                     return {b.kind, markdown_code(b.name, name_width), format_duration(b.total_ns),
-                             format_count(b.count), format_duration(b.max_ns)};
-                   },
-                   "table `barriers` of store.h5");
-}
-
-std::string idle_section(const JobReport& report) {
-  const ActivitySummary& a = report.activity;
-  const bool any = std::any_of(a.idle_causes.begin(), a.idle_causes.end(), [](const auto& c) { return c.count > 0; });
-  if (!any) return {};
-  return heading(
-             "Idle GPU time by cause",
-             "launch_starved: the host launched the next activity only after the GPU had run dry. dependency_stalled: launched in time, waiting for another stream. other: neither, or the launch is not in the trace.") +
-         short_table(
-             {{"cause", Align::left}, {"total"}, {"gaps"}, {"longest"}}, a.idle_causes,
-             [](const NamedTotal& c) -> std::vector<std::string> {
-               return {c.name, format_duration(c.total_ns), format_count(c.count), format_duration(c.max_ns)};
-             },
-             "table `idle_causes` of store.h5") +
-         wrap("Single gaps: table `idle_gaps`; over time: table `gpu_utilisation` of store.h5.", "\n", "");
-}
-
 std::string speeds_section(const JobReport& report) {
   const ActivitySummary& a = report.activity;
   if (a.gpu_speeds.empty()) return {};
@@ -110,45 +75,39 @@ std::string speeds_section(const JobReport& report) {
              "tables `gpu_speed`, `kernel_peers` and `kernel_imbalance` of store.h5");
 }
 
-std::string cpu_section(const JobReport& report) {
-  const ActivitySummary& a = report.activity;
-  if (a.cpu_functions.empty()) return {};
-  return heading(
-             "Functions of the launching threads",
-             "Where CPU samples found the threads that launch, over all processes; a sample counts for its period.") +
-         short_table(
-             {{"function", Align::left}, {"time"}, {"samples"}}, a.cpu_functions,
-             [](const NamedTotal& f) -> std::vector<std::string> {
-               return {markdown_code(f.name, name_width), format_duration(f.total_ns), format_count(f.count)};
-             },
-             "table `cpu_functions` of store.h5", 5);
+/// A cell as its column's unit wants it.
+std::string cell_text(const Table& sums, const ShownTable::Cell& cell, std::size_t row) {
+  const std::size_t c = sums.schema.index_of(cell.column);
+  if (const auto* texts = std::get_if<TextColumn>(&sums.columns[c])) {
+    const std::string text((*texts)[row]);
+    return cell.is_code ? markdown_code(text, name_width) : markdown_text(text, name_width);
+  }
+  const std::int64_t value = std::get<std::vector<std::int64_t>>(sums.columns[c])[row];
+  if (!cell.per.empty()) {
+    const std::int64_t duration_ns = column<std::int64_t>(sums, cell.per)[row];
+    return fmt::format("{:.3g} GB/s",
+                       duration_ns > 0 ? static_cast<double>(value) / static_cast<double>(duration_ns) : 0);
+  }
+  const std::string& unit = sums.schema.columns[c].unit;
+  return unit == "ns" ? format_duration(value) : unit == "bytes" ? format_bytes(value) : format_count(value);
 }
 
-std::string host_section(const JobReport& report) {
-  const ActivitySummary& a = report.activity;
-  if (a.api_calls.empty()) return {};
-  return heading("CUDA calls of the host", "Runtime and driver calls by name, over all processes and threads.") +
-         short_table(
-             {{"call", Align::left}, {"total"}, {"count"}, {"longest"}}, a.api_calls,
-             [](const NamedTotal& c) -> std::vector<std::string> {
-               return {markdown_code(c.name, name_width), format_duration(c.total_ns), format_count(c.count),
-                       format_duration(c.max_ns)};
-             },
-             "tables `cuda_api`, `kernel_launches`, `launch_latency` and `allocations` of store.h5", 5);
-}
-
-std::string transfers_section(const JobReport& report) {
-  const ActivitySummary& a = report.activity;
-  if (a.transfers.empty()) return {};
-  return heading("Copies and sets", "By operation, over all ranks; bandwidth is bytes over the sum of durations.") +
-         short_table(
-             {{"operation", Align::left}, {"total"}, {"count"}, {"bytes"}, {"bandwidth"}}, a.transfers,
-             [](const NamedTotal& t) -> std::vector<std::string> {
-               const double gbs = t.total_ns > 0 ? static_cast<double>(t.bytes) / static_cast<double>(t.total_ns) : 0;
-               return {markdown_code(t.name, name_width), format_duration(t.total_ns), format_count(t.count),
-                       format_bytes(t.bytes), fmt::format("{:.3g} GB/s", gbs)};
-             },
-             "tables `memory_time`, `memory_transfers` and `copy_engines` of store.h5");
+std::string shown_section(const JobReport& report, const ShownTable& shown) {
+  const Table sums = sums_of(report.tables, report, shown);
+  if (shown.title.empty() || sums.row_count() == 0 || column<std::int64_t>(sums, shown.folding.order)[0] == 0)
+    return {};
+  MarkdownTable table;
+  for (const ShownTable::Cell& cell : shown.cells) {
+    const bool is_text = sums.schema.columns[sums.schema.index_of(cell.column)].kind == ColumnKind::text;
+    table.columns.push_back({std::string(cell.heading), is_text ? Align::left : Align::right});
+  }
+  const std::size_t lines = std::min(sums.row_count(), shown.lines);
+  for (std::size_t row = 0; row < lines; ++row) {
+    std::vector<std::string>& cells = table.rows.emplace_back();
+    for (const ShownTable::Cell& cell : shown.cells) cells.push_back(cell_text(sums, cell, row));
+  }
+  return heading(shown.title, shown.derivation) + table.to_string() + rest_note(sums.row_count(), lines, shown.rest) +
+         (shown.note.empty() ? "" : wrap(shown.note, "\n", ""));
 }
 
 }  // namespace nsys_explain::report

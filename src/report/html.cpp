@@ -200,6 +200,18 @@ Json columns_of(const Json& rows) {
   return columns;
 }
 
+/// By finding, the view of the page that holds its evidence; the table itself where it has no other.
+Json finding_views(const std::vector<ShownTable>& tables) {
+  Json views = Json::object();
+  for (const ShownTable& shown : tables)
+    for (const std::string_view finding : shown.findings)
+      if (!shown.view.empty()) views[std::string(finding)] = shown.view;
+  for (const ShownTable& shown : tables)
+    for (const std::string_view finding : shown.findings)
+      if (!views.contains(finding)) views[std::string(finding)] = fmt::format("tables-{}", shown.table);
+  return views;
+}
+
 /// JSON inside of a script element: '<' would let a name end the element.
 std::string script_safe(const std::string& json) {
   std::string safe;
@@ -275,6 +287,7 @@ std::string to_html(const JobReport& report, const std::map<std::string, LongTab
     data.add("charted_ranks", charted_ranks(report).size());
     data.add("heat", heat(report.detail.heat_map));
     data.add("steps", steps(report.detail.steps));
+    data.add("finding_views", finding_views(report.shown));
     data.add("moments", moments_json(report.detail.moments));
     data.add("collectives", collectives(report.detail.collectives));
     const std::set<std::int64_t> followed = ranks_to_follow(report);

@@ -339,7 +339,7 @@ std::vector<JsonSection> json_sections(const JobReport& report) {
       {"slowdown", [&] { return report.slowdown ? slowdown(*report.slowdown) : Json(nullptr); }},
       {"critical_path", [&] { return critical_path(report.critical_path); }},
       {"exposed_communication", [&] { return exposed_communication(report.exposed); }},
-      {"activity", [&] { return activity_json(report.activity); }},
+      {"activity", [&] { return activity_json(report); }},
       {"nvlink", [&] { return nvlink_json(report.nvlink); }},
       {"network", [&] { return network_json(report.network); }},
       {"findings", [&] { return array_of(report.findings, finding); }},

@@ -82,20 +82,24 @@ const std::vector<Evidence>& evidence() {
       {communicators_section,
        {"missing-ranks", "withheld-arrivals", "no-collectives", "no-nccl-payload", "infeasible-matches"}},
       {speeds_section, {"slow-gpu"}},
-      {kernels_section, {"dominant-kernel", "kernel-tail", "longest-stage"}},
-      {idle_section, {"launch-starved", "dependency-stalled", "gpu-idle"}},
-      {barriers_section, {"launch-starved", "gpu-idle"}},
-      {host_section, {"launch-starved", "launch-storm", "allocation-churn", "profiler-overhead"}},
-      {cpu_section, {"launch-starved", "gpu-idle"}},
-      {transfers_section, {"exposed-copies", "pageable-copies", "blocking-copies"}}};
+      {kernels_section, {"dominant-kernel", "kernel-tail", "longest-stage"}}};
   return all;
 }
 
-bool rests_on(const JobReport& report, const Evidence& one) {
+bool rests_on(const JobReport& report, const std::vector<std::string_view>& ids) {
   return std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
     return finding.severity <= FindingSeverity::medium &&
-           std::any_of(one.findings.begin(), one.findings.end(), [&](auto id) { return finding.id.ends_with(id); });
+           std::any_of(ids.begin(), ids.end(), [&](auto id) { return finding.id.ends_with(id); });
   });
+}
+
+/// The tables that findings rest on: those that tell them first, then by name.
+std::vector<const ShownTable*> shown_evidence(const JobReport& report) {
+  std::vector<const ShownTable*> chosen;
+  for (const ShownTable& shown : report.shown)
+    if (rests_on(report, shown.findings)) chosen.push_back(&shown);
+  std::stable_partition(chosen.begin(), chosen.end(), [](const ShownTable* shown) { return !shown->view.empty(); });
+  return chosen;
 }
 
 /// Clocks and matching matter where the matching lacks something, or other evidence was held against it.
@@ -131,7 +135,8 @@ std::string to_markdown(const JobReport& report) {
   out += findings_section(report);
   out += step_budget_section(report);
   for (const Evidence& one : evidence())
-    if (rests_on(report, one)) out += one.section(report);
+    if (rests_on(report, one.findings)) out += one.section(report);
+  for (const ShownTable* shown : shown_evidence(report)) out += shown_section(report, *shown);
   if (is_matching_in_doubt(report)) out += clock_and_matching_section(report);
   out += side_file_sections(report);
   out += host_processes_section(report);

@@ -70,39 +70,12 @@ Rows top_rows(const Table& table, const schema::Integer& weight, std::size_t mos
   return rows;
 }
 
-/// The values of some columns of each row as one text.
-std::vector<std::string> keys_of(const Table& table, const Names& columns) {
-  std::vector<std::string> keys(table.row_count());
-  for (const std::string_view name : columns) {
-    std::visit(
-        [&](const auto& values) {
-          for (std::size_t r = 0; r < keys.size(); ++r) keys[r] += fmt::format("{}\n", values[r]);
-        },
-        table.columns[table.schema.index_of(name)]);
-  }
-  return keys;
-}
-
 /// A row for all that agree in the `keys`, with the sums of integer columns, most of the first sum first.
 Table sum_by(const Table& table, const Names& keys, const Sums& sums, std::size_t most) {
-  Rows first;  // row in which each key comes first
-  std::vector<std::size_t> group;
-  std::map<std::string, std::size_t> groups;
-  for (const std::string& key : keys_of(table, keys)) {
-    const auto [entry, is_new] = groups.try_emplace(key, first.size());
-    if (is_new) first.push_back(group.size());
-    group.push_back(entry->second);
-  }
-  Names columns = keys;
-  columns.insert(columns.end(), sums.begin(), sums.end());
-  Table summed = pick(table, first, columns);
-  for (std::size_t s = 0; s < sums.size(); ++s) {
-    auto& values = std::get<std::vector<std::int64_t>>(summed.columns[keys.size() + s]);
-    std::fill(values.begin(), values.end(), 0);
-    const auto& all = column(table, sums[s]);
-    for (std::size_t r = 0; r < all.size(); ++r) values[group[r]] += all[r];
-  }
-  return pick(summed, top_rows(summed, sums.front(), most), columns);
+  Folding folding{.order = sums.front(), .most = most};
+  for (const std::string_view key : keys) folding.columns.push_back({key, key, FoldedColumn::By::key});
+  for (const std::string_view sum : sums) folding.columns.push_back({sum, sum});
+  return fold_rows(table, folding);
 }
 
 /// The rows of the names that have most of an integer column in all, of some trace ranks; by trace rank as they were.

@@ -23,20 +23,11 @@ struct KernelSummary {
   Nanoseconds largest_ns = 0;
 };
 
-/// What the slow executions of one kernel cost. Only those of equal grid and block are compared: others do other work.
-struct KernelTail {
-  std::string name, launch;  ///< launch: "GRID, blocks of BLOCK", each as XxYxZ
-  std::int64_t count = 0;
-  Nanoseconds max_ns = 0;
-  double excess_ns = 0;  ///< beyond the median of each trace rank, net and summed over them; 0: there is none
-};
-
-/// Calls, barriers, transfers: whatever is counted by kind and name.
+/// What is counted by kind and name.
 struct NamedTotal {
   std::string kind, name;
   std::int64_t count = 0;
   Nanoseconds total_ns = 0, max_ns = 0;
-  std::int64_t bytes = 0;
 };
 
 /// One suspect for what the run's length hangs on, whatever its kind.
@@ -98,17 +89,8 @@ struct PercentSpread {
 struct ActivitySummary {
   std::vector<KernelSummary> kernels;        ///< by name with template and argument lists
   std::vector<KernelSummary> communication;  ///< communication kernels by base name
-  KernelTail tail;                           ///< the costliest of a compute kernel
-  std::vector<NamedTotal> barriers;
-  std::vector<NamedTotal> api_calls;
-  std::vector<NamedTotal> allocations;
-  Nanoseconds allocation_in_window_ns = 0;  ///< of them, while the GPUs of their process were in use
-  std::vector<NamedTotal> rules;            ///< of nsys analyze; count is the number of cases
-  std::vector<NamedTotal> transfers;
-  std::vector<NamedTotal> idle_causes;
-  std::vector<NamedTotal> os_calls;
-  std::vector<NamedTotal> overheads;      ///< kind: profiler or cuda
-  Nanoseconds profiler_in_window_ns = 0;  ///< of the profiler's, while the GPUs of their process were in use
+  std::vector<NamedTotal> overheads;         ///< kind: profiler or cuda
+  Nanoseconds profiler_in_window_ns = 0;     ///< of the profiler's, while the GPUs of their process were in use
   std::vector<Suspect> suspects;
   std::vector<ProcessSummary> processes;  ///< by path and process
   std::string category_map;
@@ -116,7 +98,6 @@ struct ActivitySummary {
   std::vector<GpuSpeed> gpu_speeds;             ///< by trace rank
   std::vector<PercentSpread> compute_counters;  ///< means while compute kernels run; empty: no such GPU metrics
   std::vector<PercentSpread> mfu;               ///< model FLOPs utilisation by type; empty: no log of cuBLAS
-  std::vector<NamedTotal> cpu_functions;        ///< of launching threads, by CPU samples; count is that of samples
   LaunchSummary launches;
   std::int64_t largest_gpu_memory_bytes = 0;  ///< peak of one kind on one trace rank; 0: not recorded
   bool has_thread_states = false;

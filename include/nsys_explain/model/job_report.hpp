@@ -12,6 +12,7 @@
 #include "nsys_explain/model/exposed_time.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/report_detail.hpp"
+#include "nsys_explain/model/shown_table.hpp"
 #include "nsys_explain/model/slow_link.hpp"
 #include "nsys_explain/model/slowdown.hpp"
 #include "nsys_explain/model/table.hpp"
@@ -422,6 +423,7 @@ struct JobReport {
   std::optional<Slowdown> slowdown;  ///< on rank 0 only; empty where the job was not replayed
   std::vector<ExposedTime> exposed;  ///< by trace rank, then operation; on rank 0 only
   ActivitySummary activity;
+  std::vector<ShownTable> shown;     ///< which of the tables are shown how
   std::vector<SlowLink> slow_links;  ///< most lost time first
   NvlinkReport nvlink;
   std::vector<NetworkUse> network;

@@ -10,7 +10,8 @@
 
 #include "analysis/links/link_summary.hpp"
 #include "analysis/links/messages.hpp"
-#include "analysis/tables/activity_summary.hpp"
+#include "analysis/problems/activity_summary.hpp"
+#include "analysis/questions/question.hpp"
 #include "analysis/tables/run_facts.hpp"
 #include "analysis/waits/waits.hpp"
 
@@ -108,6 +109,7 @@ JobReport summarise_job(const JobRanks& job, const ClockReport& clock, const Cro
   report.network = analysis::summarise_network(rank_tables, job.trace_ranks);
   report.slow_links = std::move(links.slow_links);
   report.activity = analysis::summarise_activity(rank_tables, report);
+  for (const analysis::Question& question : analysis::all_questions()) report.shown.push_back(question.shown);
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
   report.warnings = tidy_warnings(std::move(report.warnings));

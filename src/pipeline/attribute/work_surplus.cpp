@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "analysis/tables/activity_summary.hpp"
+#include "analysis/problems/activity_summary.hpp"
 #include "analysis/trace/work_profile.hpp"
 #include "analysis/verdict/host_idle.hpp"
 #include "analysis/verdict/job_delays.hpp"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "analysis/tables/activity_summary.hpp"
+#include "analysis/problems/activity_summary.hpp"
 #include "analysis/tables/run_facts.hpp"
 #include "pipeline/read/rank_tables.hpp"
 

@@ -17,10 +17,9 @@
 
 #include "analysis/links/link_traffic.hpp"
 #include "analysis/links/messages.hpp"
+#include "analysis/questions/question.hpp"
 #include "analysis/tables/categories.hpp"
 #include "analysis/tables/contended_kernels.hpp"
-#include "analysis/tables/cpu_functions.hpp"
-#include "analysis/tables/cuda_errors.hpp"
 #include "analysis/tables/expert_rules.hpp"
 #include "analysis/tables/gpu_counters.hpp"
 #include "analysis/tables/gpu_idle.hpp"
@@ -193,12 +192,8 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
   }
   const Analysis before_those[] = {analysis::launch_tables,
                                    analysis::api_tables,
-                                   analysis::barriers_table,
-                                   analysis::cuda_errors_table,
                                    analysis::gpu_counter_tables,
-                                   analysis::cpu_functions_table,
                                    analysis::expert_rule_tables,
-                                   analysis::os_runtime_table,
                                    analysis::overhead_table,
                                    analysis::thread_states_table,
                                    [&](const analysis::RankEvents&) { return analysis::idle_tables(with_calls); },
@@ -208,6 +203,8 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
                                    analysis::memory_operation_tables,
                                    analysis::gpu_memory_tables};
   std::copy(std::begin(before_those), std::end(before_those), std::back_inserter(analyses));
+  for (const analysis::Question& question : analysis::all_questions())
+    if (question.rows != nullptr) analyses.emplace_back(question.rows);
   analyses.emplace_back([&](const analysis::RankEvents& e) {
     return range_tables(e, std::exchange(known.launches, std::nullopt), options.phase_rules);
   });
@@ -249,11 +246,10 @@ LocalRank read_host_process(const Trace& trace, const TraceRankKey& key) {
   const analysis::RankEvents events{trace, *process, none, launches, {}, {}};
   std::vector<Table> tables = analysis::host_range_tables(events);
   for (Table& table : analysis::api_tables(events)) tables.push_back(std::move(table));
-  for (const auto& analyse :
-       {analysis::run_facts_table, analysis::barriers_table, analysis::cuda_errors_table, analysis::cpu_functions_table,
-        analysis::os_runtime_table, analysis::overhead_table, analysis::thread_states_table}) {
+  for (const auto& analyse : {analysis::run_facts_table, analysis::overhead_table, analysis::thread_states_table})
     tables.push_back(analyse(events));
-  }
+  for (const analysis::Question& question : analysis::all_questions())
+    if (question.of_hosts) tables.push_back(question.rows(events));
   LocalRank host;
   host.key = key;
   host.tables = PackedTables(std::move(tables));

@@ -45,6 +45,9 @@ export const late = new Set(stragglers.flatMap((straggler) => straggler.trace_ra
 
 export const steps = embedded.steps;
 
+// By finding, the view that holds its evidence, where the table of the finding says it.
+export const viewsOfTables = embedded.finding_views;
+
 // What a few trace ranks did around some moments: names, and rows of starts (each from the one before), durations, names.
 export const moments = embedded.moments;
 

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <vector>
 
-#include "analysis/findings/findings.hpp"
 #include "analysis/findings/job_verdict.hpp"
+#include "analysis/problems/find_problems.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

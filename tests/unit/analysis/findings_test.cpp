@@ -1,4 +1,4 @@
-#include "analysis/findings/findings.hpp"
+#include "analysis/problems/find_problems.hpp"
 
 #include <gmock/gmock.h>
 
@@ -6,6 +6,10 @@
 #include <cmath>
 #include <optional>
 #include <tuple>
+
+#include "model/schema/gpu.hpp"
+#include "model/schema/host.hpp"
+#include "unit/analysis/joined_table.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -40,6 +44,13 @@ Straggler late(std::int32_t trace_rank, Nanoseconds cost_ns) {
   return straggler;
 }
 
+/// Idle time of rank 0 whose cause is a late launch.
+void add_idle(std::int64_t gaps, Nanoseconds total_ns, Nanoseconds longest_ns, JobReport& report) {
+  report.tables.push_back(testing::joined(
+      schema::idle_causes,
+      {{0, {{"cause", "launch_starved"}}, {{"count", gaps}, {"total_ns", total_ns}, {"max_ns", longest_ns}}}}));
+}
+
 /// Of each rank so much communication that no compute hides; of that so much before its last member had entered.
 void expose(JobReport& report, Nanoseconds exposed_ns, Nanoseconds waited_ns = 0) {
   report.exposed.clear();
@@ -64,7 +75,7 @@ TEST(FindingCosts, OfOneSeverityTheCostliestComesFirst) {
   JobReport report = two_ranks();
   expose(report, 56 * ms);  // 5.6% of the GPU time
   for (RankSummary& rank : report.ranks) rank.budget.idle_ns = 170 * ms;
-  report.activity.idle_causes = {{"", "launch_starved", 10, 326 * ms, 6 * ms, 0}};  // 16.3%
+  add_idle(10, 326 * ms, 6 * ms, report);  // 16.3%
   EXPECT_THAT(costs(report), ElementsAre(std::pair("launch-starved", 326), std::pair("exposed-communication", 112)));
   // 14 ms of idle time are left, too few for a finding. A straggler of medium severity goes between the two, and what
   // waits for it is not counted again: of 162 ms 102 are left.
@@ -195,7 +206,7 @@ WhatIf without(std::int32_t trace_rank, double saved_share) {
 
 TEST(FindingSavings, WhatMendingSavesOrdersAndGradesFindings) {
   JobReport report = two_ranks();
-  report.activity.idle_causes = {{"", "launch_starved", 10, 900 * ms, 6 * ms, 0}};  // 45%, but who knows what it saves
+  add_idle(10, 900 * ms, 6 * ms, report);  // 45%, but who knows what it saves
   for (RankSummary& rank : report.ranks) rank.budget.idle_ns = 450 * ms;
   report.stragglers = {late(0, 300 * ms), late(1, 100 * ms)};
   for (Straggler& straggler : report.stragglers) straggler.cause = Cause::slow_kernel;
@@ -441,7 +452,7 @@ TEST(Findings, WhatHappenedOnceIsPricedInTime) {
 TEST(Findings, ACaptureWithHardlyAnyWorkIsCalledThat) {
   JobReport report = one_rank({{"first", 1, 400'000}});
   report.ranks[0].budget.idle_ns = 1000 * ms - 400'000;
-  report.activity.idle_causes = {{"", "launch_starved", 10, 999 * ms, 900 * ms, 0}};
+  add_idle(10, 999 * ms, 900 * ms, report);
   const std::vector<Finding> findings = find_problems(report);
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_EQ(findings[0].title,
@@ -474,14 +485,13 @@ TEST(Findings, TellCopiesOnce) {
   report.ranks.resize(1);
   report.ranks[0].budget.window_ns = 1'000'000'000;
   report.ranks[0].budget.copy_ns = 900'000'000;
-  NamedTotal blocking, copies;
-  blocking.name = "cuda_memcpy_sync";
-  blocking.total_ns = 300'000'000;
-  copies.name = "[CUDA memcpy Host-to-Device]";
-  copies.total_ns = 900'000'000;
-  copies.bytes = 18'000'000'000;
-  report.activity.rules = {blocking};
-  report.activity.transfers = {copies};
+  const auto blocking = [](Nanoseconds total_ns) {
+    return testing::joined(schema::expert_rules, {{0, {{"rule", "cuda_memcpy_sync"}}, {{"total_ns", total_ns}}}});
+  };
+  report.tables = {blocking(300'000'000), testing::joined(schema::memory_transfers,
+                                                          {{0,
+                                                            {{"operation", "[CUDA memcpy Host-to-Device]"}},
+                                                            {{"total_ns", 900'000'000}, {"bytes", 18'000'000'000}}}})};
   auto findings = find_problems(report);
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_EQ(findings[0].id, "exposed-copies");
@@ -490,7 +500,7 @@ TEST(Findings, TellCopiesOnce) {
   EXPECT_EQ(findings[0].cost_ns, 600'000'000);
   EXPECT_EQ(findings[1].cost_ns, 300'000'000);
   EXPECT_NE(findings[0].evidence[1].find("20.0 GB/s"), std::string::npos) << findings[0].evidence[1];
-  report.activity.rules[0].total_ns = 900'000'000;
+  report.tables[0] = blocking(900'000'000);
   EXPECT_EQ(find_problems(report).size(), 1U);
 }
 
@@ -499,15 +509,13 @@ TEST(Findings, TellIdleTimeOnce) {
   report.ranks.resize(1);
   report.ranks[0].budget.window_ns = 1'000'000'000;
   report.ranks[0].budget.idle_ns = 300'000'000;
-  NamedTotal starved;
-  starved.name = "launch_starved";
-  starved.total_ns = 270'000'000;
-  report.activity.idle_causes = {starved};
+  add_idle(1, 270'000'000, 0, report);
   auto findings = find_problems(report);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].id, "launch-starved");
   EXPECT_NE(findings[0].evidence[0].find("idle for 0.300 of 1.000"), std::string::npos) << findings[0].evidence[0];
-  report.activity.idle_causes[0].total_ns = 100'000'000;
+  report.tables.clear();
+  add_idle(1, 100'000'000, 0, report);
   findings = find_problems(report);
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_EQ(findings[0].id, "gpu-idle");

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/findings/findings.hpp"
+#include "analysis/problems/find_problems.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,6 +1,10 @@
-#include "analysis/findings/findings.hpp"
+#include "analysis/problems/find_problems.hpp"
 
 #include <gmock/gmock.h>
+
+#include "model/schema/gpu.hpp"
+#include "model/schema/host.hpp"
+#include "unit/analysis/joined_table.hpp"
 
 /// One finding for one problem: what makes somebody late is not told again by what it looks like elsewhere.
 namespace nsys_explain::analysis {
@@ -58,17 +62,12 @@ std::vector<std::pair<std::string, Nanoseconds>> costs(const JobReport& report) 
 }
 
 /// Adds a table with a row for each trace rank of the report: a label and a time.
-void add_times(const char* name, const char* label, const char* value, const char* time,
+void add_times(const schema::Declaration& declaration, const char* label, const char* value, const char* time,
                const std::vector<Nanoseconds>& times, JobReport& report) {
-  Table table = make_table({name,
-                            "",
-                            {{"trace_rank", ColumnKind::integer, "", ""},
-                             {label, ColumnKind::text, "", ""},
-                             {time, ColumnKind::integer, "ns", ""}}});
-  RowWriter rows(table);
+  std::vector<testing::JoinedRow> rows;
   for (std::size_t r = 0; r < times.size(); ++r)
-    rows << static_cast<std::int64_t>(r) << std::string_view(value) << times[r];
-  report.tables.push_back(std::move(table));
+    rows.push_back({static_cast<std::int64_t>(r), {{label, value}}, {{time, times[r]}}});
+  report.tables.push_back(testing::joined(declaration, rows));
 }
 
 TEST(OneProblem, ASlowLinkTellsOfThoseWhoAreLateByIt) {
@@ -144,8 +143,7 @@ TEST(OneProblem, ASuspectByALinkIsProvenNothingByIt) {
 TEST(OneProblem, IdleTimeOfALateHostIsToldWithIt) {
   JobReport report = four_ranks();
   const std::vector<Nanoseconds> idle{400 * ms, 10 * ms, 20 * ms, 30 * ms};
-  add_times("idle_causes", "cause", "launch_starved", "total_ns", idle, report);
-  report.activity.idle_causes = {{"", "launch_starved", 10, 460 * ms, 6 * ms, 0}};
+  add_times(schema::idle_causes, "cause", "launch_starved", "total_ns", idle, report);
   for (std::size_t r = 0; r < 4; ++r) report.ranks[r].budget.idle_ns = idle[r];
   EXPECT_THAT(costs(report), ElementsAre(std::pair("launch-starved", 460)));
   report.stragglers = {late(0, Cause::slow_kernel, 900 * ms)};  // late, but not by this
@@ -157,8 +155,8 @@ TEST(OneProblem, IdleTimeOfALateHostIsToldWithIt) {
   }
   // What others have, too, is nobody's: of 1,090 ms rank 0 has 230 more than the median of 10, 200 and 450.
   report.tables.clear();
-  add_times("idle_causes", "cause", "launch_starved", "total_ns", {430 * ms, 10 * ms, 200 * ms, 450 * ms}, report);
-  report.activity.idle_causes[0].total_ns = 1090 * ms;
+  add_times(schema::idle_causes, "cause", "launch_starved", "total_ns", {430 * ms, 10 * ms, 200 * ms, 450 * ms},
+            report);
   EXPECT_THAT(costs(report), ElementsAre(std::pair("straggler", 900), std::pair("launch-starved", 860)));
   EXPECT_THAT(
       find_problems(report)[1].title,
@@ -175,12 +173,9 @@ TEST(OneProblem, IdleTimeOfASuspectIsToldWithIt) {
 
 TEST(OneProblem, CopiesAndAllocationsThatMakeSomebodyLateAreToldWithIt) {
   JobReport report = four_ranks();
-  add_times("expert_rules", "rule", "cuda_memcpy_sync", "total_ns", {0, 0, 0, 200 * ms}, report);
-  report.activity.rules = {{"", "cuda_memcpy_sync", 10, 200 * ms, 0, 1000}};
+  add_times(schema::expert_rules, "rule", "cuda_memcpy_sync", "total_ns", {0, 0, 0, 200 * ms}, report);
   report.ranks[3].budget.copy_ns = 200 * ms;
-  add_times("allocations", "name", "cudaMalloc", "in_window_ns", {0, 0, 300 * ms, 0}, report);
-  report.activity.allocations = {{"", "cudaMalloc", 10, 300 * ms, 0, 0}};
-  report.activity.allocation_in_window_ns = 300 * ms;
+  add_times(schema::allocations, "name", "cudaMalloc", "in_window_ns", {0, 0, 300 * ms, 0}, report);
   EXPECT_THAT(costs(report), ElementsAre(std::pair("blocking-copies", 200), std::pair("allocation-churn", -1)));
   report.stragglers = {late(3, Cause::blocking_copy, 500 * ms)};
   EXPECT_THAT(costs(report), ElementsAre(std::pair("straggler", 500), std::pair("allocation-churn", -1)));

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "analysis/findings/findings.hpp"
+#include "analysis/problems/find_problems.hpp"
 #include "analysis/tables/kernels.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 

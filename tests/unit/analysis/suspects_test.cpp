@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "analysis/findings/findings.hpp"
+#include "analysis/problems/find_problems.hpp"
 #include "straggler_case.hpp"
 
 /// Who is not named though late, and why: too few steps, behind another, no replay, at too little cost.

@@ -1,4 +1,4 @@
-import {chartedRanks, identity, ranks, report, stragglers, tableNames} from "../data.js";
+import {chartedRanks, identity, ranks, report, stragglers, tableNames, viewsOfTables} from "../data.js";
 import {count, duration, heading, node, percent, significant} from "../format.js";
 import {titleOf} from "../navigate.js";
 import {holdsCollective, showCollective} from "./collective.js";
@@ -101,12 +101,12 @@ const ofTime = new Set(["cases", "heat", "budget", "idle", "host", "latency", "s
 
 function finding(one, place) {
   const {id, severity, title, evidence: lines, recommendation, saved_share: saved} = one;
-  const view = viewOfFinding[id];
+  const view = viewOfFinding[id] ?? viewsOfTables[id];
   return node("details", {class: "finding", id: `findings-${id}-${place}`, open: place < 3},
     node("summary", {}, node("span", {class: `badge ${severity}`}, severity), title),
     recommendation ? node("p", {}, node("strong", {}, "Next: "), recommendation) : null,
     node("ul", {}, lines.map((line) => node("li", {}, linked(line)))),
-    node("p", {}, view ? node("a", {href: `#${view}`}, `Evidence: ${titleOf(view)}`) : null, " ", ofTime.has(view) ? inTimeline(one.trace_ranks, "Timeline") : null,
+    node("p", {}, view ? node("a", {href: `#${view}`}, `Evidence: ${titleOf(view) ?? view.replace("tables-", "table ")}`) : null, " ", ofTime.has(view) ? inTimeline(one.trace_ranks, "Timeline") : null,
       saved >= 0.0005 ? `. Mending it saves about ${percent(saved, 1)} of the elapsed time.` : null));
 }
 

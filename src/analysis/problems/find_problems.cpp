@@ -1,4 +1,4 @@
-#include "analysis/findings/findings.hpp"
+#include "analysis/problems/find_problems.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -13,13 +13,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/findings/activity_findings.hpp"
 #include "analysis/findings/attribution_findings.hpp"
 #include "analysis/findings/capture_findings.hpp"
 #include "analysis/findings/communication_findings.hpp"
 #include "analysis/findings/connection_findings.hpp"
 #include "analysis/findings/contention_findings.hpp"
-#include "analysis/findings/cuda_error_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/late_without_cost_findings.hpp"
@@ -30,6 +28,7 @@
 #include "analysis/findings/stage_findings.hpp"
 #include "analysis/findings/step_time_findings.hpp"
 #include "analysis/findings/straggler_findings.hpp"
+#include "analysis/questions/question.hpp"
 #include "analysis/tables/run_facts.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -264,13 +263,13 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_exposed_communication(report, totals, late_ns, setup_ns, findings);
   if (std::optional<Finding> contention = find_contention(report)) findings.push_back(*std::move(contention));
   add_opaque_graphs(totals, findings);
-  add_activity_findings(report, findings);
+  for (const Question& question : all_questions())
+    if (question.find != nullptr) question.find(report, findings);
   add_quality_findings(report, totals, findings);
   for (Finding& finding : link_findings) findings.push_back(std::move(finding));
   add_late_without_cost(report, findings);
   add_attribution_findings(report, findings);
   add_run_fact_findings(report, findings);
-  add_cuda_error_findings(report, findings);
   add_shared_gpu_finding(report, findings);
   add_dominant_kernel_finding(report, findings);
   for (Finding& finding : findings)

@@ -1,4 +1,4 @@
-#include "analysis/tables/activity_summary.hpp"
+#include "analysis/problems/activity_summary.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,11 +12,20 @@
 
 #include <fmt/format.h>
 
+#include "analysis/questions/question.hpp"
 #include "analysis/tables/percent_spread.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis {
+
+// Whose sums are suspects.
+namespace questions {
+Question barriers();
+Question idle_causes();
+Question memory_transfers();
+}  // namespace questions
+
 namespace {
 
 constexpr std::size_t kept = 50;  ///< rows of a list
@@ -35,39 +44,6 @@ void bound(std::vector<NamedTotal>& totals) {
     return std::tie(b.total_ns, a.kind, a.name) < std::tie(a.total_ns, b.kind, b.name);
   });
   if (totals.size() > kept) totals.resize(kept);
-}
-
-/// Which columns of a table hold what.
-struct Columns {
-  schema::Text name;
-  schema::Integer count, total;
-  std::optional<schema::Integer> max = {}, bytes = {};
-  std::optional<schema::Text> kind = {};
-};
-
-std::vector<NamedTotal> totals_by_name(const Table* table, const Columns& columns,
-                                       const std::optional<schema::Integer>& only_where = {}) {
-  if (table == nullptr) return {};
-  const auto known = [&](const auto& wanted) { return wanted ? &column(*table, *wanted) : nullptr; };
-  const auto &names = column(*table, columns.name), *kinds = known(columns.kind);
-  const Integers &counts = column(*table, columns.count), &totals = column(*table, columns.total);
-  const Integers *maxima = known(columns.max), *bytes = known(columns.bytes), *wanted = known(only_where);
-  std::map<std::pair<std::string_view, std::string_view>, NamedTotal> sums;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (wanted != nullptr && (*wanted)[i] == 0) continue;
-    NamedTotal& sum = sums[{kinds != nullptr ? std::string_view((*kinds)[i]) : std::string_view(), names[i]}];
-    sum.count += counts[i];
-    sum.total_ns += totals[i];
-    if (maxima != nullptr) sum.max_ns = std::max(sum.max_ns, (*maxima)[i]);
-    if (bytes != nullptr) sum.bytes += (*bytes)[i];
-  }
-  std::vector<NamedTotal> result;
-  for (auto& [key, sum] : sums) {
-    sum.kind = key.first;
-    sum.name = key.second;
-    result.push_back(std::move(sum));
-  }
-  return result;
 }
 
 std::vector<KernelSummary> kernels_by_name(const Table* table, bool communication_only) {
@@ -106,37 +82,6 @@ std::vector<KernelSummary> kernels_by_name(const Table* table, bool communicatio
                    [](const KernelSummary& a, const KernelSummary& b) { return a.total_ns > b.total_ns; });
   if (result.size() > kept) result.resize(kept);
   return result;
-}
-
-/// The tail of a communication kernel is waiting, which has findings of its own.
-KernelTail largest_tail(const Table* by_launch) {
-  constexpr std::int64_t fewest = 100;  // executions on a trace rank: few are no tail
-  if (by_launch == nullptr) return {};
-  const auto& names = column(*by_launch, schema::kernels_by_launch.name);
-  const auto& medians = column(*by_launch, schema::kernels_by_launch.durations.median);
-  const auto& totals = column(*by_launch, schema::kernels_by_launch.durations.total);
-  const auto& communication = column(*by_launch, schema::kernels_by_launch.communication);
-  const auto& counts = column(*by_launch, schema::kernels_by_launch.durations.count);
-  const auto& maxima = column(*by_launch, schema::kernels_by_launch.durations.max);
-  const auto shape = columns(*by_launch, schema::kernels_by_launch.shape.sizes);
-  std::map<std::pair<std::string_view, std::array<std::int64_t, 6>>, KernelTail> sums;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (communication[i] != 0 || counts[i] < fewest) continue;
-    std::array<std::int64_t, 6> launch{};
-    for (std::size_t s = 0; s < shape.size(); ++s) launch[s] = (*shape[s])[i];
-    KernelTail& sum = sums[{names[i], launch}];
-    sum.count += counts[i];
-    sum.max_ns = std::max(sum.max_ns, maxima[i]);
-    sum.excess_ns += static_cast<double>(totals[i]) - static_cast<double>(counts[i]) * medians[i];
-  }
-  const auto largest = std::max_element(
-      sums.begin(), sums.end(), [](const auto& a, const auto& b) { return a.second.excess_ns < b.second.excess_ns; });
-  if (largest == sums.end() || largest->second.excess_ns <= 0) return {};
-  const auto& [name, s] = largest->first;
-  KernelTail tail = largest->second;
-  tail.name = name;
-  tail.launch = fmt::format("{}x{}x{}, blocks of {}x{}x{}", s[0], s[1], s[2], s[3], s[4], s[5]);
-  return tail;
 }
 
 void add_overlap(const Table* table, std::vector<KernelSummary>& communication) {
@@ -291,7 +236,8 @@ std::vector<NamedTotal> overheads_of(const Table* table) {
   return result;
 }
 
-std::vector<Suspect> suspects_of(const ActivitySummary& summary, Nanoseconds window_ns) {
+std::vector<Suspect> suspects_of(const ActivitySummary& summary, const std::vector<Table>& tables, const JobReport& report,
+                                 Nanoseconds window_ns) {
   std::vector<Suspect> suspects;
   if (window_ns == 0) return suspects;  // there is nothing that they could be a share of
   const auto add = [&](std::string_view kind, const std::string& name, std::int64_t count, Nanoseconds total_ns) {
@@ -306,11 +252,17 @@ std::vector<Suspect> suspects_of(const ActivitySummary& summary, Nanoseconds win
   for (const KernelSummary& kernel : summary.communication) {
     add("communication", kernel.name, kernel.count, kernel.total_ns);
   }
-  for (const NamedTotal& barrier : summary.barriers) {
-    if (barrier.kind != launcher_gap) add("barrier", barrier.name, barrier.count, barrier.total_ns);
-  }
-  for (const NamedTotal& cause : summary.idle_causes) add("idle", cause.name, cause.count, cause.total_ns);
-  for (const NamedTotal& transfer : summary.transfers) add("copy", transfer.name, transfer.count, transfer.total_ns);
+  const auto add_rows = [&](std::string_view kind, const ShownTable& shown) {
+    const Table sums = sums_of(tables, report, shown);
+    for (std::size_t i = 0; i < sums.row_count(); ++i) {
+      if (kind == "barrier" && column<std::string>(sums, "kind")[i] == launcher_gap) continue;
+      add(kind, std::string(column<std::string>(sums, "name")[i]), column<std::int64_t>(sums, "count")[i],
+          column<std::int64_t>(sums, "total_ns")[i]);
+    }
+  };
+  add_rows("barrier", questions::barriers().shown);
+  add_rows("idle", questions::idle_causes().shown);
+  add_rows("copy", questions::memory_transfers().shown);
   std::stable_sort(suspects.begin(), suspects.end(),
                    [](const Suspect& a, const Suspect& b) { return a.total_ns > b.total_ns; });
   return suspects;
@@ -356,35 +308,11 @@ void correct_gpu_speeds(std::span<const GpuSpeed> speeds, std::vector<Table>& ta
 ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobReport& report) {
   using namespace schema;
   const auto table = [&](const Declaration& declaration) { return find_table(tables, declaration); };
-  const auto by_name = [&](const Declaration& declaration, const Text& name, const schema::Statistics& statistics) {
-    return totals_by_name(table(declaration), {name, statistics.count, statistics.total, {statistics.max}});
-  };
   ActivitySummary summary;
   summary.kernels = kernels_by_name(table(kernels), false);
-  summary.tail = largest_tail(table(kernels_by_launch));
   summary.communication = kernels_by_name(table(kernels_by_base_name), true);
   add_overlap(table(communication_overlap), summary.communication);
-  summary.barriers = totals_by_name(
-      table(barriers), {barriers.name, barriers.count, barriers.total_ns, {barriers.max_ns}, {}, {barriers.kind}});
-  summary.api_calls = by_name(cuda_api, cuda_api.name, cuda_api.durations);
-  summary.allocations = totals_by_name(
-      table(allocations), {allocations.name, allocations.count, allocations.total_ns, {allocations.max_ns}});
-  summary.rules = totals_by_name(
-      table(expert_rules), {expert_rules.rule, expert_rules.cases, expert_rules.total_ns, {}, {expert_rules.bytes}});
-  summary.transfers = totals_by_name(
-      table(memory_transfers),
-      {memory_transfers.operation, memory_transfers.count, memory_transfers.total_ns, {}, {memory_transfers.bytes}});
-  summary.idle_causes = by_name(idle_causes, idle_causes.cause, idle_causes.gaps);
-  summary.os_calls = by_name(os_runtime, os_runtime.name, os_runtime.durations);
   summary.overheads = overheads_of(table(profiler_overhead));
-  for (auto* totals : {&summary.barriers, &summary.api_calls, &summary.allocations, &summary.rules, &summary.transfers,
-                       &summary.idle_causes, &summary.os_calls}) {
-    bound(*totals);
-  }
-  if (const Table* calls = table(allocations)) {
-    const Integers& in_window = column(*calls, allocations.in_window_ns);
-    summary.allocation_in_window_ns = std::accumulate(in_window.begin(), in_window.end(), std::int64_t{0});
-  }
   if (const Table* overheads = table(profiler_overhead)) {
     const auto& is_profiler = column(*overheads, profiler_overhead.profiler);
     const auto& in_window = column(*overheads, profiler_overhead.in_window_ns);
@@ -402,10 +330,6 @@ ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobRe
   if (const Table* flops = table(model_flops))
     summary.mfu = spread_over_ranks(flops, model_flops.type, model_flops.mfu_percent,
                                     [&](std::size_t i) { return column(*flops, model_flops.peak_tflops)[i] > 0; });
-  summary.cpu_functions =
-      totals_by_name(table(cpu_functions), {cpu_functions.function, cpu_functions.samples, cpu_functions.time_ns},
-                     cpu_functions.launches);
-  bound(summary.cpu_functions);
   summary.launches = launches_of(table(launch_storm));
   if (const Table* memory = table(gpu_memory_summary)) {
     for (const std::int64_t peak : column(*memory, gpu_memory_summary.peak_bytes)) {
@@ -416,7 +340,7 @@ ActivitySummary summarise_activity(const std::vector<Table>& tables, const JobRe
   summary.has_thread_states = threads != nullptr && threads->row_count() > 0;
   Nanoseconds window_ns = 0;
   for (const RankSummary& rank : report.ranks) window_ns += rank.budget.window_ns;
-  summary.suspects = suspects_of(summary, window_ns);
+  summary.suspects = suspects_of(summary, tables, report, window_ns);
   return summary;
 }
 

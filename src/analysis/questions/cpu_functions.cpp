@@ -1,4 +1,4 @@
-#include "analysis/tables/cpu_functions.hpp"
+#include "analysis/questions/question.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/host.hpp"
 
-namespace nsys_explain::analysis {
+namespace nsys_explain::analysis::questions {
 namespace {
 
 constexpr std::size_t functions_kept = 50;
@@ -39,8 +39,6 @@ std::set<std::uint32_t> launching_threads(const RankEvents& events) {
   return threads;
 }
 
-}  // namespace
-
 Table cpu_functions_table(const RankEvents& events) {
   Table table = make_table(schema::cpu_functions);
   const std::vector<CpuSample>& samples = events.process.cpu_samples;
@@ -63,4 +61,30 @@ Table cpu_functions_table(const RankEvents& events) {
   return table;
 }
 
-}  // namespace nsys_explain::analysis
+}  // namespace
+
+Question cpu_functions() {
+  const auto& table = schema::cpu_functions;
+  return {
+      .shown =
+          {.table = table.table_name(),
+           .findings = {"launch-starved", "gpu-idle"},
+           .list = "cpu_functions",
+           .folding = {.columns = {{"name", table.function, FoldedColumn::By::key},
+                                   {"count", table.samples},
+                                   {"total_ns", table.time_ns}},
+                       .order = "total_ns",
+                       .only_where = table.launches},
+           .title = "Functions of the launching threads",
+           .derivation =
+               "Where CPU samples found the threads that launch, over all processes; a sample counts for its period.",
+           .cells = {{.heading = "function", .column = "name", .is_code = true},
+                     {"time", "total_ns"},
+                     {"samples", "count"}},
+           .lines = 5,
+           .rest = "table `cpu_functions` of store.h5"},
+      .rows = cpu_functions_table,
+      .of_hosts = true};
+}
+
+}  // namespace nsys_explain::analysis::questions

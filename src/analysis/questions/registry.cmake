@@ -1,0 +1,11 @@
+# Lists the questions: each source of this folder defines one, called as its file.
+file(GLOB questions CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cpp)
+set(declarations "")
+set(calls "")
+foreach(question IN LISTS questions)
+  get_filename_component(question ${question} NAME_WE)
+  string(APPEND declarations "Question ${question}();\n")
+  string(APPEND calls "      questions::${question}(),\n")
+endforeach()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/registry.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/registry.cpp @ONLY)
+target_sources(nsys_explain_analysis PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/registry.cpp)
