@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analysis/causes/named_differences.hpp"
 #include "model/kernel_name.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/lower_median.hpp"
@@ -87,8 +88,9 @@ std::string short_name(std::string_view kernel) {
 }
 
 std::string family_text(const KernelFamily& family) {
-  return fmt::format("{} {}: {:.0f} in {:.3f} ms, peers {:.0f} in {:.3f} ms", short_name(family.name), family.shape,
-                     family.count, in_ms(family.total_ns), family.peers_count, in_ms(family.peers_total_ns));
+  return fmt::format("{} {}: {}, peers {}", short_name(family.name), family.shape,
+                     executions_text(family.count, family.total_ns),
+                     executions_text(family.peers_count, family.peers_total_ns));
 }
 
 /// FamilyRuns by name, grid and block; then by trace rank.
