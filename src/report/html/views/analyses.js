@@ -1,7 +1,7 @@
 import {absent, isAbsent, record} from "../absent.js";
 import {chart, palette, rankAxis} from "../charts.js";
 import {late, ranks, report, rows, view} from "../data.js";
-import {apart, bytes, count, duration, heading, node, short, significant} from "../format.js";
+import {apart, bytes, count, duration, heading, node, rough, short, significant} from "../format.js";
 import {plainTable, sortableTable} from "../table.js";
 
 // Views that stand on one table each. Where the traces hold nothing for a view, it says what is missing.
@@ -149,7 +149,7 @@ function utilisation() {
   if (list.length === 0) return absent("no GPU activity was recorded.", record.cuda);
   const parts = ["compute_ns", "exposed_communication_ns", "copy_ns", "opaque_graph_ns", "idle_ns"].filter((part) => part in list[0]);
   return byRank(list, (member, points) => chart({
-    legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`}, xAxis: {type: "category", name: "time", nameLocation: "middle", nameGap: 28, data: points.map((row) => duration(row.start_ns))},
+    legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`}, xAxis: {type: "category", name: "time", nameLocation: "middle", nameGap: 28, data: points.map((row) => rough(row.start_ns))},
     yAxis: {type: "value", max: 100, name: "share of each span", axisLabel: {formatter: "{value}%"}},
     series: parts.map((part, index) => ({name: heading(part), type: "bar", stack: "all", barCategoryGap: "0%",
       itemStyle: {color: palette[[0, 1, 4, 6, 5][index]]}, data: points.map((row) => row.span_ns > 0 ? 100 * row[part] / row.span_ns : 0)})),
