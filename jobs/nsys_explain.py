@@ -287,7 +287,7 @@ def _axes(axes, size):
     if axes is not None:
         return axes
     import matplotlib.pyplot as plt  # only pictures need it
-    return plt.subplots(figsize=size)[1]
+    return plt.subplots(figsize=size, layout="constrained")[1]  # or savefig cuts labels off
 
 
 def _label(set_ticks, names, most=32):

@@ -44,14 +44,14 @@ EXAMPLES
   nsys-explain-mpi show report                    which tables there are
   nsys-explain-mpi show report findings
   nsys-explain-mpi show report ranks --limit 0
-  nsys-explain-mpi show report rank 37            everything about one trace rank
+  nsys-explain-mpi show report rank 37            about one trace rank; `rank 37 kernels`: of one table
   nsys-explain-mpi show report collectives        the costliest first
   nsys-explain-mpi show report instance 1234 --json)");
   pipeline::ShowRequest request;
   bool json = false, csv = false;
   app.add_option("store", request.store_path, "The directory of a report, or its store.h5")->required();
-  app.add_option("subject", request.subject, "ranks, collectives, findings, any table; rank N; instance N")
-      ->expected(0, 2);
+  app.add_option("subject", request.subject, "ranks, collectives, findings, any table; rank N, rank N TABLE; instance N")
+      ->expected(0, 3);
   app.add_option("--limit", request.limit, "Most rows per table; 0: all")->capture_default_str();
   auto* as_json = app.add_flag("--json", json, "Print JSON");
   app.add_flag("--csv", csv, "Print CSV")->excludes(as_json);

@@ -50,7 +50,7 @@ HeldEvents count_held(const Trace& trace, const StringTable& strings) {
   return held;
 }
 
-/// "only 3 CUDA calls, 21998 NVTX ranges (most of them ...)".
+/// "only 3 CUDA calls, 21998 NVTX ranges (most often ...)".
 std::string describe(const HeldEvents& held, const StringTable& strings) {
   std::vector<std::string> parts;
   if (held.cuda_calls > 0) parts.push_back(fmt::format("{} CUDA calls", held.cuda_calls));
@@ -58,8 +58,9 @@ std::string describe(const HeldEvents& held, const StringTable& strings) {
   if (held.ranges > 0) {
     const auto most = std::max_element(held.ranges_by_name.begin(), held.ranges_by_name.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    parts.push_back(
-        fmt::format("{} NVTX ranges (most of them '{}': {})", held.ranges, strings.kept(most->first), most->second));
+    parts.push_back(fmt::format("{} NVTX ranges ({} '{}': {})", held.ranges,
+                                2 * most->second > held.ranges ? "most of them" : "most often",
+                                strings.kept(most->first), most->second));
   }
   if (held.cpu_samples > 0) parts.push_back(fmt::format("{} CPU samples", held.cpu_samples));
   return parts.empty() ? "nor calls or ranges of the program" : fmt::format("only {}", fmt::join(parts, ", "));

@@ -15,6 +15,7 @@
 #include "analysis/findings/job_verdict.hpp"
 #include "analysis/problems/activity_summary.hpp"
 #include "analysis/problems/find_problems.hpp"
+#include "analysis/replay/lanes.hpp"
 #include "analysis/tables/gpu_counters.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/level_sums.hpp"
@@ -296,11 +297,15 @@ void Run::investigate() {
   phases_.collective("investigating stragglers", [&] {
     investigate_stragglers(communicator_, inquiry(), saved_besides_told(*replay_, ranks_, report_), report_);
     replay_scenarios(*replay_, replay_setting(), report_);
+    RankLanes lanes;
+    if (report::has_html() && replay_->is_here())
+      lanes = analysis::lanes_of(replay_->graph(), ranks_.numbers, report_.detail.steps, first_moment_ns(report_));
     replay_.reset();
     StepStarts steps = std::move(report_.detail.steps);
     report_.detail =
         gather_detail(communicator_, cross_, ranks_, first_instances(report_), instances_looked_into(report_.tables));
     report_.detail.steps = std::move(steps);
+    report_.detail.lanes = std::move(lanes);
     if (report::has_html() || timeline_) report_.detail.moments = gather_moments(communicator_, inquiry(), report_);
     report_.warnings = tidy_warnings(std::move(report_.warnings));
     report_.findings = analysis::find_problems(report_);

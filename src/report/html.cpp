@@ -27,6 +27,10 @@ constexpr std::size_t shown_cells = 1'300;
 /// More steps than this are too many for a picture, and a tenth of a megabyte.
 constexpr std::size_t shown_steps = 10'000;
 
+/// Of all lanes, but for those of one step: a twentieth of a page of a thousand trace ranks. Measured, a step of one
+/// trace rank takes 70.
+constexpr std::size_t most_lane_characters = 150'000;
+
 Json cells(const std::vector<std::int64_t>& values, const std::vector<std::size_t>& rows) {
   Json numbers = Json::array();
   for (const std::size_t r : rows) numbers.push_back(values[r] == no_time ? Json(nullptr) : Json(values[r]));
@@ -97,10 +101,11 @@ Json table(const Table& table, std::size_t rows_in_all, const std::vector<std::s
           {"left_out", rows_in_all - rows.size()}};
 }
 
+constexpr std::string_view base_64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
 /// The map as a text for each trace rank, two characters for a cell: there are half a million cells at a thousand trace
 /// ranks. 0, or 1 + 100 x log2 of its microseconds, so within 0.4%, in digits of base 64.
 Json matrix(const HeatMap& map, const std::vector<Nanoseconds>& cells) {
-  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   Json rows = Json::array();
   for (std::size_t r = 0; r < map.trace_ranks.size(); ++r) {
     const auto first = cells.begin() + static_cast<std::ptrdiff_t>(r) * map.bins;
@@ -108,8 +113,8 @@ Json matrix(const HeatMap& map, const std::vector<Nanoseconds>& cells) {
     for (auto cell = first; cell != first + map.bins; ++cell) {
       const double microseconds = std::round(static_cast<double>(*cell) / 1'000);
       const std::int64_t code = microseconds < 1 ? 0 : std::min(1 + std::lround(100 * std::log2(microseconds)), 4'095L);
-      row += digits[static_cast<std::size_t>(code / 64)];
-      row += digits[static_cast<std::size_t>(code % 64)];
+      row += base_64[static_cast<std::size_t>(code / 64)];
+      row += base_64[static_cast<std::size_t>(code % 64)];
     }
     rows.push_back(std::move(row));
   }
@@ -119,6 +124,63 @@ Json matrix(const HeatMap& map, const std::vector<Nanoseconds>& cells) {
 Json steps(const StepStarts& steps) {
   if (steps.start_ns.empty() || steps.start_ns.size() > shown_steps) return nullptr;
   return {{"first", steps.first_number}, {"start_ns", steps.start_ns}, {"end_ns", steps.end_ns}};
+}
+
+/// The rows of a span, for each trace rank a text of its runs of equal cells: the cell and the run's length less one,
+/// in digits of base 64.
+std::vector<std::string> lane_rows(const LaneSpan& span, std::size_t bins) {
+  std::vector<std::string> rows;
+  for (std::size_t first = 0; first < span.cells.size(); first += bins) {
+    std::string& row = rows.emplace_back();
+    for (std::size_t bin = 0, next = 0; bin < bins; bin = next) {
+      const std::uint8_t cell = span.cells[first + bin];
+      while (next < bins && next - bin < base_64.size() && span.cells[first + next] == cell) ++next;
+      row += base_64[cell];
+      row += base_64[next - bin - 1];
+    }
+  }
+  return rows;
+}
+
+/// As many spans around the one that is shown first as there is room for.
+Json lanes(const RankLanes& lanes) {
+  if (lanes.bins == 0) return nullptr;
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::size_t> sizes;
+  for (const LaneSpan& span : lanes.spans) {
+    rows.push_back(lane_rows(span, static_cast<std::size_t>(lanes.bins)));
+    sizes.push_back(std::accumulate(rows.back().begin(), rows.back().end(), std::size_t{0},
+                                    [](std::size_t sum, const std::string& row) { return sum + row.size(); }));
+  }
+  std::size_t first = lanes.shown_first, end = first + 1, characters = sizes[first];
+  const auto has_room = [&](std::size_t span) {
+    if (span >= sizes.size() || characters + sizes[span] > most_lane_characters) return false;
+    characters += sizes[span];
+    return true;
+  };
+  for (bool is_wider = true; is_wider;) {
+    is_wider = false;
+    if (has_room(end)) {
+      ++end;
+      is_wider = true;
+    }
+    if (first > 0 && has_room(first - 1)) {
+      --first;
+      is_wider = true;
+    }
+  }
+  Json spans = Json::array();
+  for (std::size_t s = first; s < end; ++s) {
+    const LaneSpan& span = lanes.spans[s];
+    spans.push_back({{"step", span.step},
+                     {"start_ns", span.window.start_ns},
+                     {"end_ns", span.window.end_ns},
+                     {"rows", std::move(rows[s])}});
+  }
+  return {{"bins", lanes.bins},
+          {"ranks", lanes.trace_ranks},
+          {"first", lanes.shown_first - first},
+          {"spans", std::move(spans)}};
 }
 
 Json heat(const HeatMap& map) {
@@ -286,6 +348,7 @@ std::string to_html(const JobReport& report, const std::map<std::string, LongTab
     write_report(report, data.name("report"));
     data.add("charted_ranks", charted_ranks(report).size());
     data.add("heat", heat(report.detail.heat_map));
+    data.add("lanes", lanes(report.detail.lanes));
     data.add("steps", steps(report.detail.steps));
     data.add("finding_views", finding_views(report.shown));
     data.add("moments", moments_json(report.detail.moments));

@@ -72,6 +72,27 @@ std::string microseconds(Nanoseconds time_ns) {
   return fmt::format("{}{}.{:03}", time_ns < 0 ? "-" : "", std::abs(time_ns) / 1000, std::abs(time_ns) % 1000);
 }
 
+/// From a call to what it launched. Collectives' arrows have smaller numbers: those of their instances.
+std::string launch_arrow(const TimelineEvent& event) {
+  const std::int64_t number = (std::int64_t{event.trace_rank} + 1) << 32U | event.launch;
+  const bool is_call = event.kind == TimelineKind::call;
+  return fmt::format(R"(,"bind_id":{},"flow_in":{},"flow_out":{})", number, !is_call, is_call);
+}
+
+/// "registers=32 grid=8x1x1" as members of an object.
+std::string json_members(std::string_view arguments) {
+  std::string members;
+  while (!arguments.empty()) {
+    const std::string_view one = arguments.substr(0, arguments.find(' '));
+    arguments.remove_prefix(std::min(arguments.size(), one.size() + 1));
+    const std::string_view value = one.substr(one.find('=') + 1);
+    const bool is_number = value.find_first_not_of("0123456789") == std::string_view::npos;
+    members += fmt::format("{}{}:{}", members.empty() ? "" : ",", json_string(one.substr(0, one.find('='))),
+                           is_number ? std::string(value) : json_string(value));
+  }
+  return members;
+}
+
 std::string metadata(std::string_view kind, std::int64_t process_id, std::int64_t thread_id,
                      std::string_view arguments) {
   return fmt::format(R"({}{{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{{}}}}})", separator, kind, process_id,
@@ -145,10 +166,13 @@ std::string PerfettoTrace::event(const TimelineEvent& event, const std::vector<s
   }
   const auto [name, order] = track_of(event);
   const Track& where = track(out, event.trace_rank, order, name);
-  out += fmt::format(R"({}{{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{}}})", separator,
+  out += fmt::format(R"({}{{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{})", separator,
                      category_of(event.kind), shown(names[event.name]), process_of(event.trace_rank), where.thread_id,
                      time(event.start_ns), microseconds(event.end_ns - event.start_ns));
-  return out;
+  if (event.launch != 0) out += launch_arrow(event);
+  if (event.arguments != TimelineEvent::no_arguments)
+    out += fmt::format(R"(,"args":{{{}}})", json_members(names[event.arguments]));
+  return out + '}';
 }
 
 /// Collectives of one communicator overlap where several streams run it, or where clocks are not well known.
@@ -184,11 +208,11 @@ std::string PerfettoTrace::collective(const TimelineCollective& collective) {
           fmt::format(R"(,"bind_id":{},"flow_in":{},"flow_out":{})", collective.instance + 1, has_previous, has_next);
     }
     out += fmt::format(
-        R"({}{{"ph":"X","cat":"collective","name":"{}",{},"dur":{}{},"args":{{"instance":{},"bytes":{},"last_trace_rank":{},)"
+        R"({}{{"ph":"X","cat":"collective","name":"{}",{},"dur":{}{},"args":{{"instance":{},"communicator":{},"bytes":{},"last_trace_rank":{},)"
         R"("wait_us":{},"own_lateness_us":{}}}}})",
         separator, operation_name(summary.operation), place, microseconds(arrival.exit_ns - arrival.enter_ns), arrows,
-        collective.instance, summary.message_bytes, summary.last_trace_rank, microseconds(waited_ns),
-        microseconds(arrival.own_lateness_ns));
+        collective.instance, json_string(collective.communicator), summary.message_bytes, summary.last_trace_rank,
+        microseconds(waited_ns), microseconds(arrival.own_lateness_ns));
     if (waited_ns > 0) {
       out += fmt::format(
           R"({}{{"ph":"X","cat":"wait","name":"wait","cname":"terrible",{},"dur":{},"args":{{"for_trace_rank":{}}}}})",

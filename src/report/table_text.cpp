@@ -4,7 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <map>
 #include <numeric>
+#include <set>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -60,8 +64,27 @@ std::string cell(const ColumnSchema& column, double value) {
   return fmt::format("{:.4g}", value);
 }
 
-std::string cell(const ColumnSchema&, const std::string& value) {
-  return value.empty() ? "-" : value;
+/// A text without its middle; texts that would look alike keep their beginning and what tells them apart.
+std::vector<std::string> shown_texts(const TextColumn& values, std::size_t width) {
+  std::vector<std::string> shown;
+  std::map<std::string, std::set<std::string>> alike;
+  for (const std::string& value : values) {
+    shown.push_back(plain_text(value.empty() ? "-" : value, width));
+    alike[shown.back()].insert(plain_text(value, std::string::npos));
+  }
+  for (std::size_t row = 0; row < shown.size(); ++row) {
+    const std::set<std::string>& twins = alike.at(shown[row]);
+    if (twins.size() < 2) continue;
+    const std::string &first = *twins.begin(), &last = *twins.rbegin();  // sorted: all share what these two do
+    const auto end = first.begin() + static_cast<std::ptrdiff_t>(std::min(first.size(), last.size()));
+    const auto same = static_cast<std::size_t>(std::mismatch(first.begin(), end, last.begin()).first - first.begin());
+    const std::string whole = plain_text(values[row], std::string::npos);
+    const std::size_t head = width / 3, from = std::max(head, same - std::min<std::size_t>(same, 3));
+    // Cut within a character, it is shown as one that cannot be read.
+    const std::string cut = whole.substr(0, head) + "..." + whole.substr(std::min(from, whole.size()));
+    shown[row] = plain_text(cut.size() <= width ? cut : cut.substr(0, width - 3) + "...", width);
+  }
+  return shown;
 }
 
 bool is_text(ColumnKind kind) {
@@ -74,13 +97,17 @@ std::string padded(const std::string& text, std::size_t width, bool left) {
   return left ? text + space : space + text;
 }
 
-nlohmann::ordered_json json_value(std::int64_t value) {
+nlohmann::ordered_json json_value(const ColumnSchema&, std::int64_t value) {
   return value == no_time ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
 }
-nlohmann::ordered_json json_value(double value) {
-  return value;
+/// Six digits: what follows is what rounding leaves. Times of in_time_unit keep every nanosecond.
+nlohmann::ordered_json json_value(const ColumnSchema& column, double value) {
+  const bool is_time = std::any_of(units_of_time.begin(), units_of_time.end(), [&](const UnitOfTime& unit) {
+    return unit.decimals > 0 && column.unit == unit.name;
+  });
+  return is_time || !std::isfinite(value) ? value : std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
 }
-nlohmann::ordered_json json_value(const std::string& value) {
+nlohmann::ordered_json json_value(const ColumnSchema&, const std::string& value) {
   return value;
 }
 
@@ -103,12 +130,14 @@ std::string table_text(const Table& table, const TextStyle& style) {
     std::size_t width = text_width(column.name);
     std::visit(
         [&](const auto& values) {
-          for (const auto& value : values) {
-            shown.push_back(plain_text(cell(column, value), style.cell_width));
-            width = std::max(width, text_width(shown.back()));
+          if constexpr (std::is_same_v<std::decay_t<decltype(values)>, TextColumn>) {
+            shown = shown_texts(values, style.cell_width);
+          } else {
+            for (const auto& value : values) shown.push_back(plain_text(cell(column, value), style.cell_width));
           }
         },
         table.columns[c]);
+    for (const std::string& one : shown) width = std::max(width, text_width(one));
     heading += (c == 0 ? "" : "  ") + padded(column.name, width, is_text(column.kind));
     cells.push_back(std::move(shown));
     widths.push_back(width);
@@ -133,8 +162,8 @@ std::string table_json(const Table& table) {
   for (std::size_t row = 0; row < table.row_count(); ++row) {
     nlohmann::ordered_json object;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      std::visit([&](const auto& values) { object[table.schema.columns[c].name] = json_value(values[row]); },
-                 table.columns[c]);
+      const ColumnSchema& column = table.schema.columns[c];
+      std::visit([&](const auto& values) { object[column.name] = json_value(column, values[row]); }, table.columns[c]);
     }
     array.push_back(std::move(object));
   }

@@ -178,6 +178,25 @@ std::string markdown_word(std::string_view word, bool touches_code) {
   return '`' + in_code(word.substr(0, end)) + '`' + std::string(word.substr(end));
 }
 
+/// Where a word that begins here ends. Lists of arguments belong to it: "f<int, (int)4>(T1, T2)" is one name.
+std::size_t end_of_word(std::string_view text, std::size_t at) {
+  const auto next_end = [&](std::size_t from) { return std::min(text.find_first_of(" `", from), text.size()); };
+  const std::size_t first = next_end(at);
+  std::size_t end = first;
+  int open = 0;
+  for (std::size_t i = at; i < text.size(); ++i) {
+    if (i == end) {
+      if (open == 0) return end;
+      if (text[i] == '`') return first;
+      end = next_end(i + 1);
+    }
+    const bool begins_list = open > 0 || (i > at && text[i - 1] != ' ');
+    if ((text[i] == '<' || text[i] == '(') && begins_list) ++open;
+    if ((text[i] == ')' || (text[i] == '>' && text[i - 1] != '-')) && open > 0) --open;
+  }
+  return open == 0 ? end : first;  // an unfinished list is none
+}
+
 }  // namespace
 
 std::string markdown_text(std::string_view text, std::size_t width) {
@@ -185,8 +204,7 @@ std::string markdown_text(std::string_view text, std::size_t width) {
   std::string result;
   for (std::size_t at = 0; at < plain.size();) {
     const bool is_code = plain[at] == '`';
-    const std::size_t end =
-        std::min(is_code ? plain.find('`', at + 1) + 1 : plain.find_first_of(" `", at), plain.size());
+    const std::size_t end = is_code ? std::min(plain.find('`', at + 1) + 1, plain.size()) : end_of_word(plain, at);
     const std::string_view part = std::string_view(plain).substr(at, end - at);
     const bool touches_code = (at > 0 && plain[at - 1] == '`') || (end < plain.size() && plain[end] == '`');
     result += is_code ? '`' + in_code(part.substr(1, part.size() - 2)) + '`' : markdown_word(part, touches_code);

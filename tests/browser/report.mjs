@@ -84,8 +84,8 @@ const tests = {
     await see(page, "overview");
     const report = JSON.parse(readFileSync(join(dirname(pages.late), "report.json"), "utf8"));
     const banner = page.locator("#verdict");
-    assert.equal(await banner.locator("h1").innerText(), report.verdict.text);
-    assert.match(report.verdict.text, new RegExp(`Trace rank ${pages.lateRank}\\b`));
+    assert.equal(await page.locator("main > .verdict h1").innerText(), report.verdict.text);
+    assert.match(report.verdict.text, new RegExp(`rank ${pages.lateRank}\\b`));
     assert.ok((await banner.innerText()).includes(report.verdict.next));
     const {host, gpu_name: gpu} = report.trace_ranks[pages.lateRank];
     assert.match(await banner.locator("li").first().innerText(), new RegExp(`${host}, GPU \\d \\(${gpu}\\)`));
@@ -93,6 +93,62 @@ const tests = {
     assert.ok((await page.title()).includes("- job -"), "the directory of the traces");
     // One figure of what it costs per day: that of the finding.
     assert.equal((await page.locator("#overview").innerText()).match(/GPU-hours/g)?.length, 1);
+  },
+
+  async "the overview is the verdict, where a step goes, who is late when, and the findings; what it rests on is folded"() {
+    const {page} = late;
+    await see(page, "overview");
+    assert.deepEqual(await page.locator("#overview > section").evaluateAll((all) => all.map((one) => one.id)),
+      ["verdict", "step-bar", "lateness", "findings", "steps"]);
+    assert.equal(await page.locator("#verdict .quality").evaluate((details) => details.open), false);
+    assert.match(await page.locator("#verdict .quality summary").innerText(), /8 inputs ok, \d+ collectives matched/);
+    // Compute takes most of a step, and more of the late rank's.
+    const widths = (bar) => page.locator("#step-bar .bar").nth(bar).locator("i").evaluateAll((all) => all.map((one) => parseFloat(one.style.width)));
+    const [mean, own] = [await widths(0), await widths(1)];
+    for (const bar of [mean, own]) assert.ok(Math.abs(bar.reduce((sum, one) => sum + one, 0) - 100) < 0.1);
+    assert.ok(own[0] > mean[0] && mean[0] > 30, `${own[0]} ${mean[0]}`);
+    assert.match(await page.locator("#step-bar .step-bars").innerText(), new RegExp(`rank ${pages.lateRank} \\(late\\)`));
+    assert.equal(await page.locator("#lateness .rows .late").innerText(), String(pages.lateRank));
+    // The verdict stays above every group; what is asked for is seen.
+    for (const [link, id] of [["A step", "step-budget"], ["Findings", "findings"], ["Every rank in a step", "lanes"]]) {
+      await page.evaluate((hash) => document.querySelector(`#contents a[href='#${hash}']`).click(), id);
+      await page.locator(`#${id}`).waitFor({state: "visible"});
+      assert.equal(await page.locator(`#${id} h2`).innerText(), link);
+      assert.ok(await page.locator("main > .verdict h1").isVisible());
+    }
+  },
+
+  async "every rank in a step: nodes together, the late one framed, from step to step"() {
+    const {page} = late;
+    await see(page, "lanes");
+    const canvas = page.locator("#lanes .lanes canvas");
+    await page.waitForFunction(() => document.querySelector("#lanes .lanes canvas").dataset.drawn === "yes");
+    const select = page.locator("#lanes select");
+    assert.equal(await select.locator("option").count(), pages.steps);
+    assert.match(await page.locator("#lanes p.note").last().innerText(), new RegExp(`All ${pages.steps} steps are here \\(\\d+ to \\d+\\)`));
+    const pixels = () => canvas.evaluate((c) => c.toDataURL());
+    const first = Number(await select.inputValue());
+    const shown = await pixels();
+    await page.locator("#lanes button", {hasText: first > 0 ? "previous" : "next"}).click();
+    assert.equal(Number(await select.inputValue()), first > 0 ? first - 1 : first + 1);
+    assert.notEqual(await pixels(), shown);
+    await canvas.focus();
+    await page.keyboard.press(first > 0 ? "ArrowRight" : "ArrowLeft");
+    assert.equal(await pixels(), shown);
+    // Rows from top to bottom: a node and its four ranks, twice. Of the late rank nothing waits, of the others much.
+    await canvas.scrollIntoViewIfNeeded();
+    const box = await canvas.boundingBox();
+    const told = new Map();
+    for (let y = 24; y < box.height; y += 6) for (let x = 130; x < box.width - 6; x += 9) {
+      await page.mouse.move(box.x + x, box.y + y);
+      const text = await page.locator("#lanes output").innerText();
+      const rank = Number(text.match(/^Rank (\d+)/)?.[1] ?? -1);
+      told.set(rank, [...(told.get(rank) ?? []), text]);
+    }
+    assert.deepEqual([...told.keys()].filter((rank) => rank >= 0), [...Array(pages.ranks).keys()]);
+    const waiting = (rank) => told.get(rank).filter((text) => text.includes("waits for who comes late")).length / told.get(rank).length;
+    assert.ok(told.get(pages.lateRank).every((text) => text.includes("(late)")));
+    assert.ok(waiting(4) > 0.03 && waiting(4) > 3 * waiting(pages.lateRank), `${waiting(4)} ${waiting(pages.lateRank)}`);
   },
 
   async "from the verdict to the evidence in two clicks"() {
@@ -109,10 +165,10 @@ const tests = {
     await page.locator("#verdict a", {hasText: "see why"}).click();
     await panel.waitFor({state: "visible"});
     assert.equal(await selected(), first, "the page opens on the case that the verdict leads to");
-    assert.match(await panel.innerText(), new RegExp(`Trace rank ${pages.lateRank}( on \\S+)? came last`));
+    assert.match(await panel.innerText(), new RegExp(`Rank ${pages.lateRank}( on \\S+)? came last`));
     assert.match(await panel.locator("h3").first().innerText(), /beside its median peer/);
     const work = panel.locator("table[aria-label='Work before the collective']");
-    assert.match(await work.locator("thead").innerText(), new RegExp(`trace rank ${pages.lateRank} \\(late\\)\\s+trace rank \\d+ \\(median peer\\)\\s+difference`));
+    assert.match(await work.locator("thead").innerText(), new RegExp(`rank ${pages.lateRank} \\(late\\)\\s+rank \\d+ \\(median peer\\)\\s+difference`));
     assert.match(await work.locator("tr", {hasText: "compute"}).innerText(), /compute/);
     // It stands there only: the list of all such collectives leads to it.
     assert.equal(await page.locator("table[aria-label='Work before the collective']").count(), 1);
@@ -125,7 +181,7 @@ const tests = {
     await canvas.scrollIntoViewIfNeeded();
     const box = await canvas.boundingBox();
     await page.mouse.click(box.x + box.width / 2, box.y + 5);
-    assert.match(await panel.locator("[aria-live] p.note").first().innerText(), /race rank 0 at \S+ \w+/);
+    assert.match(await panel.locator("[aria-live] p.note").first().innerText(), /ank 0 at \S+ \w+/);
   },
 
   async "a cell of the heat map opens a collective of its own trace rank"() {
@@ -215,7 +271,7 @@ const tests = {
     assert.equal(await width(), whole);
     await canvas.focus();
     await page.keyboard.press("ArrowDown");
-    assert.match(await page.locator("#heat output").innerText(), /Trace rank 1\b/);
+    assert.match(await page.locator("#heat output").innerText(), /Rank 1\b/);
     for (let row = 1; row < pages.lateRank; ++row) await page.keyboard.press("ArrowDown");
     assert.match(await page.locator("#heat output").innerText(), /the others wait for it/);
     await page.keyboard.press("+");
@@ -230,7 +286,7 @@ const tests = {
     const canvas = page.locator("#timeline canvas");
     await canvas.waitFor({state: "visible"});
     await page.waitForFunction(() => document.querySelector("#timeline canvas").dataset.drawn === "yes");
-    assert.match(await page.locator("#timeline select option:checked").innerText(), new RegExp(`Trace rank ${pages.lateRank} comes late`));
+    assert.match(await page.locator("#timeline select option:checked").innerText(), new RegExp(`Rank ${pages.lateRank} comes late`));
     await page.waitForTimeout(100);
     const span = async () => Number(await canvas.getAttribute("data-span"));
     const first = await span();
@@ -243,11 +299,11 @@ const tests = {
     await page.keyboard.press("0");
     assert.equal(await span(), whole);
     const before = await canvas.evaluate((c) => c.toDataURL());
-    await page.locator("#timeline input[type=search]").fill("waits for trace rank");
+    await page.locator("#timeline input[type=search]").fill("waits for rank");
     assert.notEqual(await canvas.evaluate((c) => c.toDataURL()), before);
     assert.ok(Number((await page.locator("#timeline .tally").innerText()).split(" ")[0].replace(",", "")) > 0);
     await page.locator("#timeline input[type=search]").press("Enter");
-    assert.match(await page.locator("#timeline output").innerText(), new RegExp(`waits for trace rank`));
+    assert.match(await page.locator("#timeline output").innerText(), /waits for rank/);
     assert.ok(await span() < whole);
     // Under the pointer: a box has its name.
     await page.locator("#timeline input[type=search]").fill("");
@@ -258,7 +314,7 @@ const tests = {
       await page.mouse.move(box.x + x, box.y + y);
       told.add(await page.locator("#timeline output").innerText());
     }
-    assert.ok([...told].some((text) => new RegExp(`^Trace rank ${pages.lateRank}: .*, [\\d.]+ [num]?s, at `).test(text)), [...told].join("\n"));
+    assert.ok([...told].some((text) => new RegExp(`^Rank ${pages.lateRank}: .*, [\\d.]+ [num]?s, at `).test(text)), [...told].join("\n"));
     // The last of the moments is a usual step.
     await page.locator("#timeline select").first().selectOption({index: await page.locator("#timeline select option").count() - 1});
     assert.match(await page.locator("#timeline select option:checked").innerText(), /^Steps/);
@@ -298,7 +354,7 @@ const tests = {
       const select = page.locator(`#${id} select`);
       assert.equal(await select.inputValue(), String(pages.lateRank), id);
       await select.selectOption("0");
-      await page.waitForSelector(`#${id} .chart[aria-label*="trace rank 0"]`);
+      await page.waitForSelector(`#${id} .chart[aria-label*="rank 0"]`);
     }
   },
 
@@ -334,10 +390,10 @@ const tests = {
 
   async "late trace ranks are among the rows of every table that has trace ranks"() {
     const {page, close} = await open(pages.large);
-    for (const [section, label] of [["kernels", "kernels"], ["ranks", "Trace ranks"], ["strips", "GPU speed"]]) {
+    for (const [section, label] of [["kernels", "kernels"], ["ranks", "Ranks"], ["strips", "GPU speed"]]) {
       await see(page, section);
       const heads = await page.locator(`#${section} table[aria-label='${label}'] thead th`).allInnerTexts();
-      const column = await page.locator(`#${section} table[aria-label='${label}'] tbody td:nth-child(${heads.indexOf("trace rank") + 1})`).allInnerTexts();
+      const column = await page.locator(`#${section} table[aria-label='${label}'] tbody td:nth-child(${heads.findIndex((head) => /^(trace )?rank$/.test(head)) + 1})`).allInnerTexts();
       assert.ok(column.includes(String(pages.largeLateRank)), `${label}: ${column.slice(0, 20)}`);
     }
     // Labels of late rows do not overprint each other.
@@ -374,7 +430,7 @@ const tests = {
     await see(page, "heat");
     assert.equal(await page.locator("#heat canvas").evaluate((canvas) => canvas.height), 1024);
     await see(page, "overview");
-    assert.match(await page.locator("#verdict li").first().innerText(), new RegExp(`^Trace rank ${pages.largeLateRank}: `));
+    assert.match(await page.locator("#verdict li").first().innerText(), new RegExp(`^Rank ${pages.largeLateRank}: `));
     await readAll(page);
     assert.deepEqual(complaints, []);
     assert.equal(await page.locator("text=could not be drawn").count(), 0);
@@ -429,7 +485,7 @@ const tests = {
     assert.equal(await focused(), "Skip to the report");
     await page.keyboard.press("Enter");
     await page.keyboard.press("Tab");
-    assert.match(await focused(), /Trace rank/);
+    assert.match(await focused(), /^Rank/);
     assert.notEqual(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), "none");
     await readAll(page);
     const problems = await page.evaluate(() => {
@@ -456,7 +512,7 @@ const tests = {
   async "without GPU work the page is not green, tells what the hosts did, and advises what the verdict does"() {
     const {page, complaints, close} = await open(pages.hosts);
     const report = JSON.parse(readFileSync(join(dirname(pages.hosts), "report.json"), "utf8"));
-    assert.equal(await page.locator("#verdict .verdict h1, #verdict h1").first().innerText(), report.verdict.text);
+    assert.equal(await page.locator("main > .verdict h1").innerText(), report.verdict.text);
     assert.equal(await page.locator(".verdict.good").count(), 0);
     assert.equal(await page.locator(".verdict.warn").count(), 1);
     const facts = await page.locator("dl.facts").innerText();

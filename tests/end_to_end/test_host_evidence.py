@@ -35,7 +35,7 @@ class WhereTheHostWas(EndToEndTest):
                 self.assertIn("table cpu_functions", report["verdict"]["next"])
                 # The peer is not there at all; the straggler for some 4 ms before each of three collectives.
                 (line,) = (line for line in straggler["evidence"] if "collate_batch" in line)
-                self.assertRegex(line, r"function collate_batch \(dataset.py\): 2[34] in 1[12].\d+ ms, peer 0 in 0.000 ms")
+                self.assertRegex(line, r"function collate_batch \(dataset.py\): 2[34] in 1[12].\d+ ms, peer none")
                 self.assertNotIn("/home/somebody", (self.directory / "out" / "report.json").read_text())
 
     def test_is_told_by_its_calls_into_mpi(self):
@@ -59,7 +59,7 @@ class WhereTheHostWas(EndToEndTest):
                 self.assertIn("compare the storage of this host", verdict["next"])
                 (line,) = (line for line in straggler["evidence"] if "largest differences" in line)
                 # A pause of 4 ms before each of three sampled collectives; its peer reads nothing there.
-                self.assertRegex(line, r"system call: read: \d+ in 1[12]\.\d+ ms, peer 0 in 0\.000 ms")
+                self.assertRegex(line, r"system call: read: \d+ in 1[12]\.\d+ ms, peer none")
 
     def test_is_not_told_where_nothing_shows_it(self):
         self.assertIsNone(self.straggler(3, "--fault", "late_host:rank=1,pause=4ms")["host_was_in"])

@@ -127,6 +127,22 @@ class Results(EndToEndTest):
                 draw()
 
     @unittest.skipIf(missing("matplotlib"), "matplotlib is missing: nothing was drawn")
+    def test_a_saved_picture_holds_its_labels(self):
+        import matplotlib
+        matplotlib.use("Agg")
+        self.analyse(self.synth("job", *self.JOB), "out")
+        plot = self.opened("out").plot
+        for draw in (plot.lateness, plot.step_times, plot.wait_matrix):
+            figure = draw().figure
+            figure.savefig(self.directory / "picture.png")
+            for axes in figure.axes:
+                for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
+                    box = text.get_window_extent()
+                    self.assertTrue(text.get_text() == "" or (box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1),
+                                    f"{draw.__name__}: '{text.get_text()}' at {box}")
+            matplotlib.pyplot.close(figure)
+
+    @unittest.skipIf(missing("matplotlib"), "matplotlib is missing: nothing was drawn")
     def test_the_example_draws_every_store(self):
         report = self.analyse(self.synth("job", *self.JOB), "out")
         self.analyse(self.synth("one", "--nodes", "1", "--gpus-per-node", "1", "--steps", "2", "--capture", "no_nvtx"), "alone")

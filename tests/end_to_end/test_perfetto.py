@@ -25,7 +25,7 @@ class Rules:
         self.test = test
         self.processes, self.threads = {}, {}
         self.slices = collections.defaultdict(list)
-        self.flows = collections.defaultdict(list)
+        self.flows, self.launches = collections.defaultdict(list), collections.defaultdict(list)
         self.counters = collections.defaultdict(list)
         self.marks = []
         test.assertEqual(set(trace), {"displayTimeUnit", "otherData", "traceEvents"})
@@ -52,7 +52,7 @@ class Rules:
         self.test.assertTrue(event["name"])
         self.slices[event["pid"], event["tid"]].append(event)
         if "bind_id" in event:
-            self.flows[event["bind_id"]].append(event)
+            (self.flows if event["bind_id"] < 1 << 32 else self.launches)[event["bind_id"]].append(event)
 
     def take_C(self, event):
         self.test.assertIsInstance(event["args"]["value"], (int, float))
@@ -80,18 +80,24 @@ class Rules:
                 open_ends.append(end)
 
     def flows_are_bound(self):
-        """Arrows belong to collectives: one begins, one ends, and viewers meet them in this order (by start, of equal
-        starts the longer slice first, then as in the file)."""
+        """Arrows of collectives: one begins, one ends, and viewers meet them in this order (by start, of equal starts the
+        longer slice first, then as in the file). Arrows of launches begin at a call and end at work of the same rank."""
         for slices in self.slices.values():
             for event in slices:
                 self.test.assertEqual("bind_id" in event, "flow_in" in event)
-                self.test.assertTrue("bind_id" not in event or event["cat"] == "collective", event)
+        for launched in self.launches.values():
+            self.test.assertEqual(len({event["pid"] for event in launched}), 1)
+            for event in launched:
+                is_call = event["cat"] == "call"
+                self.test.assertIn(event["cat"], ("call", "compute", "communication", "copy", "graph"))
+                self.test.assertEqual((event["flow_in"], event["flow_out"]), (not is_call, is_call))
         for number, members in self.flows.items():
             self.test.assertGreater(len(members), 1)
             met = sorted(members, key=lambda e: (nanoseconds(e["ts"]), -nanoseconds(e["dur"])))
             self.test.assertEqual([(e["flow_in"], e["flow_out"]) for e in met],
                                   [(False, True), *[(True, True)] * (len(met) - 2), (True, False)])
-            self.test.assertEqual({e["args"]["instance"] for e in met}, {number - 1})
+            self.test.assertEqual({(e["cat"], e["args"]["instance"]) for e in met}, {("collective", number - 1)})
+            self.test.assertEqual(len({e["args"]["communicator"] for e in met}), 1)
 
     def of_category(self, category):
         for (pid, tid), slices in self.slices.items():
@@ -154,9 +160,29 @@ class Perfetto(EndToEndTest):
             *_, other, _ = self.timeline(traces, f"ranks{tool_ranks}", ranks=tool_ranks)
             self.assertEqual(other.read_bytes(), file.read_bytes())
         self.host_threads(rules, traces)
+        self.launches(rules, traces)
         self.limits(traces, len(drawn))
         self.window(traces, drawn)
         self.refusals(traces, file)
+
+    def launches(self, rules, traces):
+        """Kernels and copies carry what the exports hold of their launch, and hang on the call that launched them."""
+        kernels, copied, arrows = collections.Counter(), collections.Counter(), 0
+        for trace in traces.glob("*.sqlite"):
+            with sqlite3.connect(trace) as database:
+                kernels.update(database.execute(
+                    "SELECT gridX || 'x' || gridY || 'x' || gridZ, blockX || 'x' || blockY || 'x' || blockZ, registersPerThread, "
+                    "staticSharedMemory, dynamicSharedMemory FROM CUPTI_ACTIVITY_KIND_KERNEL"))
+                for table in ("KERNEL", "MEMCPY", "MEMSET"):
+                    table = f"CUPTI_ACTIVITY_KIND_{table}"
+                    arrows += database.execute(f"SELECT count(*) FROM {table} JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId)").fetchone()[0]
+                    if table.endswith(("CPY", "SET")):
+                        copied.update(size for size, in database.execute(f"SELECT bytes FROM {table}"))
+        drawn = collections.Counter(tuple(e["args"].values()) for category in ("compute", "communication")
+                                    for _, name, e in rules.of_category(category) if name.startswith("stream"))
+        self.assertEqual(drawn, kernels)
+        self.assertEqual(collections.Counter(e["args"]["bytes"] for *_, e in rules.of_category("copy")), copied)
+        self.assertEqual(sum(event["flow_in"] for launched in rules.launches.values() for event in launched), arrows)
 
     def host_threads(self, rules, traces):
         """Ranges and calls of the threads that launch: as many as the exports hold, with their durations."""

@@ -50,7 +50,12 @@ class Show(EndToEndTest):
     def test_one_rank_and_one_collective(self):
         self.assertEqual([r["trace_rank"] for r in json.loads(self.show("rank", "5", "--json"))], [5])
         text = self.show("rank", "5")
-        self.assertIn("kernels:", text)
+        self.assertLess(len(text.splitlines()), 160)
+        self.assertIn("gpu_speed:", text)  # a row of each rank
+        kernels = list(csv.DictReader(io.StringIO(self.show("rank", "5", "kernels", "--csv", "--limit", "0"))))
+        self.assertEqual({row["trace_rank"] for row in kernels}, {"5"})
+        self.assertIn(f"kernels ({len(kernels)})", text)
+        self.assertIn("no table 'lions' of trace ranks", self.show("rank", "5", "lions", code=2))
         costliest = json.loads(self.show("collectives", "--limit", "1", "--json"))[0]
         rows = list(csv.DictReader(io.StringIO(self.show("instance", str(costliest["instance"]), "--csv"))))
         self.assertEqual(len(rows), costliest["arrivals"])

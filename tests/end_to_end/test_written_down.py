@@ -101,9 +101,11 @@ class WrittenDown(EndToEndTest):
         return begins[late]
 
     def test_an_evaluation_of_one_rank_is_its_extra_work(self):
-        for seed, payload in ((1, []), (2, ["--export", "payload=none"])):
+        """With NCCL on a stream of its own the peers' kernels beside it are stretched by as much, so that nothing would end
+        earlier without the evaluation; on the stream of compute they wait, and it is the two pauses that are saved."""
+        for seed, options, saves in ((1, [], False), (2, ["--export", "payload=none"], False), (13, ["--nccl-on-compute-stream"], True)):
             with self.subTest(seed=seed):
-                traces, exports = self.exports(seed, *payload)
+                traces, exports = self.exports(seed, *options)
                 for step in (16, 8):
                     begin = self.delay(exports, 1, step, 160 * MS)
                     exports[1].add_kernels("score_batch", begin + MS, 30, 5 * MS)
@@ -115,6 +117,14 @@ class WrittenDown(EndToEndTest):
                 self.assertIn("(in validate)", report["verdict"]["text"])
                 self.assertNotIn("drain", report["verdict"]["next"])
                 self.assertIn("that its peers do not", report["verdict"]["next"])
+                (finding,) = [one for one in report["findings"] if one["trace_ranks"] == [1]]
+                self.assertEqual("saves nothing" in finding["title"], not saves, finding["title"])
+                if saves:
+                    elapsed = report["step_time"]["median_ns"] * 24 + 320 * MS
+                    self.assertAlmostEqual(finding["saved_share"], 320 * MS / elapsed, delta=0.03)
+                else:
+                    self.assertNotRegex(finding["title"], "costs? ")
+                    self.assertIn("other work takes as long meanwhile", finding["title"])
                 with h5py.File(self.directory / "out" / "store.h5") as store:
                     rows = zip(store["straggler_differences/trace_rank"][()], store["straggler_differences/name"].asstr()[()],
                                store["straggler_differences/range"].asstr()[()], store["straggler_differences/count"][()],

@@ -38,12 +38,30 @@ struct StepStarts {
   Nanoseconds end_ns = 0;             ///< of the last
 };
 
+/// What every trace rank did in one step, or in the whole run where no steps are known.
+struct LaneSpan {
+  std::int64_t step = -1;  ///< its number; -1: the whole run
+  Interval window;         ///< job time
+  /// Cell [rank * bins + bin], in thirds of the bin's time: 16 x the GPU worked + 4 x waiting for who comes late + an
+  /// exposed transfer. The rest of it nothing was seen.
+  std::vector<std::uint8_t> cells;
+};
+
+/// Some steps of all trace ranks, each in bins of equal length.
+struct RankLanes {
+  std::int32_t bins = 0;  ///< of each span; 0: the job was not replayed
+  std::vector<std::int32_t> trace_ranks;
+  std::vector<LaneSpan> spans;  ///< ascending
+  std::size_t shown_first = 0;  ///< the span of the moment that the report is about
+};
+
 struct ReportDetail {
   HeatMap heat_map;
   StepStarts steps;
   /// By latest enter: the ones with the most waiting, of the whole job and, as far as there is room, of every
   /// communicator, in every span of time; and those before which the work of late trace ranks was looked into.
   std::vector<CollectiveDetail> collectives;
+  RankLanes lanes;
   std::vector<Moment> moments;  ///< the costliest late trace rank's first; the last one is usual
 };
 

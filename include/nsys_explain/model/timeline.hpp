@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,15 @@ struct TimelineEvent {
   std::uint16_t lane = 0;  ///< what overlaps on one track (branches of a graph, nested ranges) is on lanes of its own
   TimelineKind kind = TimelineKind::compute;
   std::uint8_t reserved = 0;
+  std::uint32_t arguments = no_arguments;  ///< index into the list of names: "grid=8x1x1 registers=32"
+  /// Correlation id of a call and of what it launched, where both are in the timeline; 0: none. Of one trace rank.
+  std::uint32_t launch = 0;
+
+  static constexpr std::uint32_t no_arguments = std::numeric_limits<std::uint32_t>::max();
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(start_ns, end_ns, value, name, track_id, trace_rank, lane, kind);
+    archive(start_ns, end_ns, value, name, track_id, trace_rank, lane, kind, arguments, launch);
   }
 };
 

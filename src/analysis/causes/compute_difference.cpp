@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analysis/causes/named_differences.hpp"
 #include "model/kernel_name.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/lower_median.hpp"
@@ -87,8 +88,9 @@ std::string short_name(std::string_view kernel) {
 }
 
 std::string family_text(const KernelFamily& family) {
-  return fmt::format("{} {}: {:.0f} in {:.3f} ms, peers {:.0f} in {:.3f} ms", short_name(family.name), family.shape,
-                     family.count, in_ms(family.total_ns), family.peers_count, in_ms(family.peers_total_ns));
+  return fmt::format("{} {}: {}, peers {}", short_name(family.name), family.shape,
+                     executions_text(family.count, family.total_ns),
+                     executions_text(family.peers_count, family.peers_total_ns));
 }
 
 /// FamilyRuns by name, grid and block; then by trace rank.
@@ -182,12 +184,28 @@ std::optional<ComputeDifference> compare_compute(const Divergence& divergence) {
   return compare_families(std::move(all), own_ns, peers_ns);
 }
 
+namespace {
+
+/// ": 3.100 ms by slower kernels, 0.020 ms less by fewer or smaller ones"; what rounds to nothing is not told.
+std::string parts_text(const ComputeDifference& difference) {
+  std::vector<std::string> parts;
+  const auto add = [&](double part_ns, std::string_view more, std::string_view less) {
+    constexpr double least_ns = 500;
+    if (std::abs(part_ns) < least_ns) return;
+    parts.push_back(fmt::format("{:.3f} ms {}", std::abs(in_ms(part_ns)), part_ns > 0 ? more : less));
+  };
+  add(difference.slower_ns, "by slower kernels", "less by faster kernels");
+  add(difference.more_ns + difference.larger_ns, "by more or larger ones", "less by fewer or smaller ones");
+  return parts.empty() ? "" : fmt::format(": {}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
 std::vector<std::string> describe(const ComputeDifference& difference) {
   std::vector<std::string> lines{fmt::format(
-      "its kernels take {:.3f} ms {}, those of its peers {:.3f} ms: {:.3f} ms by slower kernels, {:.3f} ms by more or larger ones; a typical kernel of equal grid takes {:.2f} times as long (median of {})",
+      "its kernels take {:.3f} ms {}, those of its peers {:.3f} ms{}; a typical kernel of equal grid takes {:.2f} times as long (median of {})",
       in_ms(difference.own_ns), difference.of_run ? "over the run" : "before these collectives",
-      in_ms(difference.peers_ns), in_ms(difference.slower_ns), in_ms(difference.more_ns + difference.larger_ns),
-      difference.speed, difference.families)};
+      in_ms(difference.peers_ns), parts_text(difference), difference.speed, difference.families)};
   if (!difference.largest.empty()) {
     std::vector<std::string> families;
     for (const KernelFamily& family : difference.largest) families.push_back(family_text(family));

@@ -11,17 +11,14 @@
 namespace nsys_explain::analysis {
 namespace {
 
-double shown_ms(Nanoseconds time_ns) {
-  return static_cast<double>(time_ns) * 1e-6;
-}
-
 std::string difference_text(const WorkDifference& difference) {
   std::string name(difference.kind == WorkEventKind::kernel ? function_name(difference.name) : difference.name);
   if (name.size() > 90) name = name.substr(0, 87) + "...";
-  return fmt::format("{} {}{}{}{}: {} in {:.3f} ms, peer {} in {:.3f} ms", work_event_kind_name(difference.kind), name,
-                     difference.shape.empty() ? "" : " ", difference.shape,
-                     difference.range.empty() ? "" : " in " + difference.range, difference.straggler_count,
-                     shown_ms(difference.straggler_ns), difference.peer_count, shown_ms(difference.peer_ns));
+  return fmt::format(
+      "{} {}{}{}{}: {}, peer {}", work_event_kind_name(difference.kind), name, difference.shape.empty() ? "" : " ",
+      difference.shape, difference.range.empty() ? "" : " in " + difference.range,
+      executions_text(static_cast<double>(difference.straggler_count), static_cast<double>(difference.straggler_ns)),
+      executions_text(static_cast<double>(difference.peer_count), static_cast<double>(difference.peer_ns)));
 }
 
 bool is_about(WorkEventKind kind, Cause cause) {
@@ -67,6 +64,10 @@ Holder main_holder(const Divergence& divergence, WorkEventKind kind, const NameO
 }
 
 }  // namespace
+
+std::string executions_text(double count, double total_ns) {
+  return count == 0 ? "none" : fmt::format("{:.0f} in {:.3f} ms", count, total_ns * 1e-6);
+}
 
 bool is_on_gpu(Cause cause) {
   return cause == Cause::slow_kernel || cause == Cause::extra_work || cause == Cause::uneven_work;

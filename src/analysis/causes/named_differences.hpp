@@ -8,6 +8,9 @@
 /// What a straggler did differently, by name.
 namespace nsys_explain::analysis {
 
+/// "12 in 3.400 ms", or "none". `count` may be a mean.
+std::string executions_text(double count, double total_ns);
+
 /// True of the causes that lie in what its GPU computes.
 bool is_on_gpu(Cause cause);
 

@@ -317,7 +317,11 @@ void add_long_wait_finding(const JobReport& report, std::vector<Finding>& findin
   if (alone) {
     finding.trace_ranks = {*alone};
     finding.place = place_of(report, *alone);
-    tell_saving(report, finding);
+    // Who waits in a collective may compute beside it: then nobody would have been done earlier.
+    if (tell_saving(report, finding) && saves_nothing(*finding.mended))
+      finding.title = fmt::format(
+          "others wait {:.1f}% of all GPU time for {} delay{} of rank {}, which {}, but other work takes as long meanwhile: fixing it saves nothing",
+          100 * cost, report.long_waits.size(), is_one ? "" : "s", *alone, tell_cause(cause, part, host_was_in));
   }
   findings.push_back(std::move(finding));
 }

@@ -258,11 +258,19 @@ SlowLink make_link(const std::vector<RankSet>& sets, const std::vector<std::size
     link.instances += set.instances;
     if (link.evidence.size() < shown_groups) link.evidence.push_back(set.example);
   }
-  const RankSet& worst = sets[by_loss.front()];
+  // The figures are those of a test: of one host it runs within (findings/link_findings.cpp), and what links between
+  // nodes reach says nothing of those.
+  const bool is_tested_within =
+      link.scope == LinkScope::within_node || (link.hosts.size() <= 1 && link.scope == LinkScope::any);
+  const auto tested = std::find_if(by_loss.begin(), by_loss.end(),
+                                   [&](std::size_t s) { return sets[s].crosses_nodes() != is_tested_within; });
+  const RankSet& worst = sets[tested == by_loss.end() ? by_loss.front() : *tested];
   link.operation = worst.operation;
   link.bytes = worst.bytes;
-  link.measured_gbs = worst.measured_gbs;
-  link.expected_gbs = worst.expected_gbs;
+  if (tested != by_loss.end()) {
+    link.measured_gbs = worst.measured_gbs;
+    link.expected_gbs = worst.expected_gbs;
+  }
   link.slow_groups = static_cast<std::int64_t>(explained.size());
   link.fast_groups = std::count_if(sets.begin(), sets.end(), [](const RankSet& set) { return set.is_fast(); });
   link.slowdown = expected_ns > 0 ? (expected_ns + lost_ns) / expected_ns : 1;

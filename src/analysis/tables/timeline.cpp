@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include "analysis/links/link_traffic.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 
@@ -56,6 +58,18 @@ TimelineKind kind_of(const RankEvents& events, const GpuActivity& activity) {
                                                                         : TimelineKind::compute;
 }
 
+/// Of one kernel or operation, as TimelineEvent::arguments; empty: none.
+std::string arguments_of(const DeviceTrace& device, const GpuActivity& activity) {
+  if (activity.kind == ActivityKind::memory_operation)
+    return fmt::format("bytes={}", device.memory_operations[activity.index].bytes);
+  if (activity.kind == ActivityKind::graph_launch)
+    return fmt::format("graph={}", device.graph_launches[activity.index].graph_id);
+  const KernelKind& kind = device.kind_of(device.kernels[activity.index]);
+  return fmt::format("grid={}x{}x{} block={}x{}x{} registers={} static_shared_bytes={} dynamic_shared_bytes={}",
+                     kind.grid_x, kind.grid_y, kind.grid_z, kind.block_x, kind.block_y, kind.block_z,
+                     kind.registers_per_thread, kind.static_shared_bytes, kind.dynamic_shared_bytes);
+}
+
 bool overlaps(const Interval& window, Nanoseconds start_ns, Nanoseconds end_ns) {
   return end_ns >= window.start_ns && start_ns < window.end_ns;
 }
@@ -84,6 +98,7 @@ class HostEvents {
     if (event.end_ns == no_time || !threads_.contains(event.thread_id)) return;
     if (!overlaps(window_, event.start_ns, event.end_ns)) return;
     events_.push_back({event.start_ns, event.end_ns, 0, number_of_name(), event.thread_id, -1, 0, kind_, 0});
+    if constexpr (requires { event.correlation_id; }) events_.back().launch = event.correlation_id;
   }
   void move_to(std::vector<TimelineEvent>& timeline) {
     std::stable_sort(events_.begin(), events_.end(), [](const TimelineEvent& a, const TimelineEvent& b) {
@@ -125,7 +140,8 @@ void add_host_events(const RankEvents& events, const Interval& window, Names& na
 
 void add_gpu_events(const RankEvents& events, const Interval& window, Names& names,
                     std::vector<TimelineEvent>& timeline) {
-  std::vector<std::uint32_t> kernel_names(events.trace.strings.size(), no_stream);
+  std::vector<std::uint32_t> kernel_names(events.trace.strings.size(), no_stream),
+      kernel_arguments(events.device.kernel_kinds.size(), TimelineEvent::no_arguments);
   Lanes lanes;
   for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
     if (!overlaps(window, activity.start_ns, activity.end_ns)) return;
@@ -139,15 +155,35 @@ void add_gpu_events(const RankEvents& events, const Interval& window, Names& nam
                         kind_of(events, activity),
                         0};
     if (activity.kind == ActivityKind::kernel) {
-      std::uint32_t& known = kernel_names[events.device.kind_of(events.device.kernels[activity.index]).demangled_name];
+      const std::uint32_t kind = events.device.kernels[activity.index].kind;
+      std::uint32_t& known = kernel_names[events.device.kernel_kinds[kind].demangled_name];
       if (known == no_stream) known = names.number(activity_name(events.trace, events.device, activity));
       event.name = known;
+      std::uint32_t& arguments = kernel_arguments[kind];
+      if (arguments == TimelineEvent::no_arguments) arguments = names.number(arguments_of(events.device, activity));
+      event.arguments = arguments;
     } else {
       event.name = names.number(activity_name(events.trace, events.device, activity));
+      event.arguments = names.number(arguments_of(events.device, activity));
     }
+    event.launch = activity.correlation_id;
     event.lane = lanes.take(event.track_id, event.start_ns, event.end_ns);
     timeline.push_back(event);
   });
+}
+
+/// Leaves the launches of which both ends are there: calls that launched nothing, and what no call is known of, lose
+/// theirs.
+void keep_whole_launches(std::vector<TimelineEvent>& events) {
+  std::vector<std::uint32_t> calls, launched;
+  for (const TimelineEvent& event : events)
+    (event.kind == TimelineKind::call ? calls : launched).push_back(event.launch);
+  std::sort(calls.begin(), calls.end());
+  std::sort(launched.begin(), launched.end());
+  for (TimelineEvent& event : events) {
+    const auto is_in = [&](const auto& some) { return std::binary_search(some.begin(), some.end(), event.launch); };
+    if (!is_in(calls) || !is_in(launched)) event.launch = 0;
+  }
 }
 
 void sort_events(Timeline& timeline) {
@@ -170,6 +206,7 @@ Timeline timeline_of(const RankEvents& events, const Interval& window) {
   Names names(timeline.names);
   add_gpu_events(events, window, names, timeline.events);
   add_host_events(events, window, names, timeline.events);
+  keep_whole_launches(timeline.events);
   sort_events(timeline);
   return timeline;
 }

@@ -13,6 +13,7 @@
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/own_process.hpp"
 #include "report/report.hpp"
+#include "report/text.hpp"
 #include "store/store_reader.hpp"
 
 namespace nsys_explain::pipeline {
@@ -111,26 +112,45 @@ class Show {
     return false;
   }
 
-  /// Every table that speaks of trace ranks, as far as it speaks of this one.
+  bool speaks_of_ranks(const std::string& table) {
+    const TableSchema schema = store_.schema(table);
+    return !schema.columns.empty() && schema.columns.front().name == "trace_rank";
+  }
+
+  /// What a row or two say of it; of longer tables how many rows they have, or, where one of them is named, its rows.
   void rank(std::int64_t trace_rank) {
     if (!is_known(trace_rank)) {
       throw UsageError(fmt::format("the store has no trace rank {}; `show {} trace_ranks` lists them", trace_rank,
                                    request_.store_path));
     }
-    if (request_.format != ShowFormat::text) {
-      print(report::rows_where(store_.read("ranks"), "trace_rank", trace_rank));
+    const std::string only = request_.subject.size() > 2           ? request_.subject[2]
+                             : request_.format != ShowFormat::text ? "ranks"
+                                                                   : "";
+    if (!only.empty()) {
+      if (!store_.has_table(only) || !speaks_of_ranks(only))
+        throw UsageError(fmt::format("the store has no table '{}' of trace ranks, so there is nothing to show", only));
+      const Table rows = report::rows_where(store_.read(only), "trace_rank", trace_rank);
+      print(report::first_rows(rows, limit_));
+      note_rest(static_cast<std::int64_t>(rows.row_count()));
       return;
     }
+    constexpr std::size_t few_rows = 2;
+    std::vector<std::string> longer;
     for (const std::string& name : store_.table_names()) {
       // Its arrivals are as many as the job's collectives: `collectives` and `instance` show them.
-      if (name == "collective_arrivals" || name == "collective_instances") continue;
-      const TableSchema schema = store_.schema(name);
-      if (schema.columns.empty() || schema.columns.front().name != "trace_rank") continue;
+      if (name == "collective_arrivals" || name == "collective_instances" || !speaks_of_ranks(name)) continue;
       const Table rows = report::rows_where(store_.read(name), "trace_rank", trace_rank);
       if (rows.row_count() == 0) continue;
-      heading(fmt::format("\n{}: {}", name, schema.description));
-      print(report::first_rows(rows, std::min<std::size_t>(limit_, 12)));
+      if (rows.row_count() > few_rows) {
+        longer.push_back(fmt::format("{} ({})", name, rows.row_count()));
+        continue;
+      }
+      heading(fmt::format("\n{}: {}", name, store_.schema(name).description));
+      print(rows);
     }
+    if (!longer.empty())
+      heading(fmt::format("\nMore rows (show {} rank {} TABLE):\n{}", request_.store_path, trace_rank,
+                          report::wrap(fmt::format("{}", fmt::join(longer, ", ")), "  ", "  ", 100)));
   }
 
   void instance(std::int64_t number) {

@@ -246,6 +246,7 @@ void tidy_names(View& view) {
     const auto [entry, is_new] = renumbered.try_emplace(event.name, static_cast<std::uint32_t>(names.size()));
     if (is_new) names.push_back(std::move(view.names[event.name]));
     event.name = entry->second;
+    event.arguments = TimelineEvent::no_arguments;  // no picture shows them
   }
   view.names = std::move(names);
 }
@@ -302,6 +303,11 @@ std::vector<View> look(const std::vector<Seat>& seats, const Inquiry& inquiry) {
 }
 
 }  // namespace
+
+Nanoseconds first_moment_ns(const JobReport& report) {
+  const std::vector<Moment> moments = plan_moments(report);
+  return moments.empty() ? 0 : moments.front().at_ns;
+}
 
 std::vector<Moment> gather_moments(const exchange::Communicator& communicator, const Inquiry& inquiry,
                                    const JobReport& report) {

@@ -45,6 +45,7 @@ class LocalTimelines {
       event.end_ns = to_job_time(event.end_ns);
       event.trace_rank = trace_rank;
       event.name += first_name;
+      if (event.arguments != TimelineEvent::no_arguments) event.arguments += first_name;
       if (event.end_ns >= request_.window.start_ns && event.start_ns < request_.window.end_ns) events_.push_back(event);
     }
     if (static_cast<std::int64_t>(events_.size()) > 2 * request_.most_events) drop_what_cannot_be_shown();
@@ -110,7 +111,10 @@ std::vector<std::string> agree_on_names(const exchange::Communicator& communicat
   for (const std::string& name : mine.names()) {
     number.push_back(static_cast<std::uint32_t>(std::lower_bound(all.begin(), all.end(), name) - all.begin()));
   }
-  for (TimelineEvent& event : mine.events()) event.name = number[event.name];
+  for (TimelineEvent& event : mine.events()) {
+    event.name = number[event.name];
+    if (event.arguments != TimelineEvent::no_arguments) event.arguments = number[event.arguments];
+  }
   return all;
 }
 

@@ -25,6 +25,12 @@ const nanosecondsOf = Array.from({length: 4096}, (_, code) => code === 0 ? 0 : M
 const nanoseconds = (rows) => rows.map((row) => Array.from({length: row.length / 2}, (_, bin) => nanosecondsOf[64 * digits.get(row[2 * bin]) + digits.get(row[2 * bin + 1])]));
 export const heat = embedded.heat && {...embedded.heat, wait: nanoseconds(embedded.heat.wait), own: nanoseconds(embedded.heat.own)};
 
+// What every rank did in some steps: rows of runs, each [cell, bins]. A cell is 16 x compute + 4 x waiting + exposed
+// transfer, in thirds of its time.
+const runs = (row) => Array.from({length: row.length / 2}, (_, i) => [digits.get(row[2 * i]), digits.get(row[2 * i + 1]) + 1]);
+export const lanes = embedded.lanes;
+export const laneRows = (span) => span.rows.map(runs);
+
 // Collectives and arrivals travel column by column: `listed` arrivals of each, with enter from the first enter on.
 function readCollectives({arrivals, ...columns}) {
   const all = objects(arrivals);

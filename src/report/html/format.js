@@ -3,11 +3,30 @@
 const units = [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]];
 
 export function duration(ns) {
+  return inUnits(ns, 4);
+}
+
+// As much as a picture shows.
+export function rough(ns) {
+  return inUnits(ns, 3);
+}
+
+// Round numbers between two, at most so many: 1, 2 or 5 times a power of ten apart.
+export function roundTicks(from, to, most) {
+  const least = (to - from) / Math.max(1, most);
+  if (!(least > 0)) return [from];
+  const power = 10 ** Math.floor(Math.log10(least));
+  const apart = power * [1, 2, 5, 10].find((factor) => factor * power >= least);
+  const first = Math.ceil(from / apart);
+  return Array.from({length: Math.max(0, Math.floor(to / apart) - first + 1)}, (_, i) => (first + i) * apart);
+}
+
+function inUnits(ns, digits) {
   if (ns === null || ns === undefined || Number.isNaN(ns)) return "-";
   const size = Math.abs(ns);
-  if (size >= 3600e9) return `${significant(ns / 3600e9)} h`;
+  if (size >= 3600e9) return `${significant(ns / 3600e9, digits)} h`;
   for (const [scale, unit] of units) {
-    if (size >= scale || scale === 1) return `${significant(ns / scale)} ${unit}`;
+    if (size >= scale || scale === 1) return `${significant(ns / scale, digits)} ${unit}`;
   }
   return "-";
 }
@@ -55,6 +74,24 @@ export function percent(part, whole) {
 export function short(text, length = 60) {
   const characters = Array.from(String(text));
   return characters.length <= length ? characters.join("") : characters.slice(0, length - 1).join("") + "\u2026";
+}
+
+function sharedStart(a, b) {
+  let at = 0;
+  while (at < a.length && a[at] === b[at]) ++at;
+  return at;
+}
+
+// Each as short() has it; those that would look alike keep their beginning and what tells them apart.
+export function apart(texts, length = 60) {
+  const cut = texts.map((text) => short(text, length));
+  return texts.map((text, i) => {
+    const twins = texts.filter((other, j) => other !== text && cut[j] === cut[i]);
+    if (twins.length === 0) return cut[i];
+    const start = Math.floor(length / 3);
+    const differs = Math.min(...twins.map((other) => sharedStart(text, other)));
+    return short(`${text.slice(0, start)}\u2026${text.slice(Math.max(start, differs - 3))}`, length);
+  });
 }
 
 // Columns say what is special about them: "1: what it means" is a yes, and "; -1: not known" or "else -1" a missing value

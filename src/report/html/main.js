@@ -10,9 +10,11 @@ import {clocks} from "./views/clocks.js";
 import {criticalPath, exposedCommunication} from "./views/critical.js";
 import {facts} from "./views/facts.js";
 import {heatmap} from "./views/heatmap.js";
+import {rankLanes} from "./views/lanes.js";
 import {levels} from "./views/levels.js";
 import {byteMatrix, waitMatrix} from "./views/matrices.js";
 import {budget, communicators, hostProcesses, rankTable} from "./views/ranks.js";
+import {stepBar} from "./views/step_bar.js";
 import {stepTimes} from "./views/steps.js";
 import {timeline} from "./views/timeline.js";
 import {findings, headline, verdict} from "./views/verdict.js";
@@ -23,10 +25,13 @@ const analysis = (...ids) => ids.map((id) => analyses.find((one) => one.id === i
 const groups = [
   {id: "overview", title: "Overview", views: [
     view("verdict", "Verdict", "", verdict),
+    view("step-bar", "Where a step goes", "Every nanosecond of a rank once, divided by the steps.", stepBar),
+    view("lateness", "Who is late when", "Own lateness: what a rank worked longer than its peers before a collective. Red numbers: late ranks.", () => heatmap({glance: true})),
     view("findings", "Findings", "What saves most time comes first.", findings),
     view("steps", "Step times", "From the start of one step to that of the next.", stepTimes)]},
   {id: "moments", title: "Timeline", views: [
-    view("timeline", "Timeline", "What the late rank, a median peer and those that waited longest did, one step around the moment, on the job's clock.", timeline)]},
+    view("lanes", "Every rank in a step", "On the job's clock: who computes while the others wait.", rankLanes),
+    view("timeline", "A moment in detail", "What the late rank, a median peer and those that waited longest did, one step around the moment, on the job's clock.", timeline)]},
   {id: "waiting", title: "Waiting", views: [
     view("heat", "Who waits when", "Sums over the collectives that ended in each span of time, on the job's clock.", heatmap),
     view("cases", "Why they are late", "The costliest collectives that a late rank delayed, and single long waits: the last one's work before them against that of a median peer. The link opens the collective.", cases),

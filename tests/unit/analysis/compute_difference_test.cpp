@@ -97,6 +97,18 @@ TEST(ComputeDifference, KernelsOfOtherNamesThatStandForAsManyAreNotMore) {
   EXPECT_EQ(difference.cause(), Cause::uneven_work);
   EXPECT_NEAR(difference.more_ns, 0, 1);
   EXPECT_NEAR(difference.larger_ns, 5'000'000, 1);
+  EXPECT_THAT(describe(difference)[1], HasSubstr("10 in 7.000 ms, peers none"));
+}
+
+TEST(ComputeDifference, LessIsToldAsLessAndNothingIsNot) {
+  // Half as fast, with one kernel less: 10.1 ms beside 5.25, of which half is the GPU's; a kernel of a peer is 0.2 ms.
+  Program late = usual;
+  for (auto& [name, work] : late) work.duration_ns *= 2;
+  late["up"].count = 9;
+  EXPECT_THAT(
+      describe(difference_of(late))[0],
+      HasSubstr("those of its peers 5.250 ms: 5.050 ms by slower kernels, 0.200 ms less by fewer or smaller ones;"));
+  EXPECT_THAT(describe(difference_of(usual))[0], HasSubstr("those of its peers 5.250 ms; a typical kernel"));
 }
 
 TEST(ComputeDifference, MoreKernelsAreExtraWork) {

@@ -90,6 +90,13 @@ TEST(Timeline, RangesAndCallsAreThoseOfTheThreadsThatLaunch) {
                                      {TimelineKind::call, "cudaLaunchKernel", 25, 11, 0},
                                      {TimelineKind::call, "poll", 40, 11, 0},
                                      {TimelineKind::compute, "gemm", 60, 7, 0}}));
+  // The call that launched the kernel, and the kernel; of the other thread's call nothing is shown.
+  std::vector<std::uint32_t> launches;
+  for (const TimelineEvent& event : timeline.events) launches.push_back(event.launch);
+  EXPECT_EQ(launches, (std::vector<std::uint32_t>{0, 0, 1, 0, 1}));
+  EXPECT_EQ(timeline.events[0].arguments, TimelineEvent::no_arguments);
+  EXPECT_EQ(timeline.names[timeline.events[4].arguments],
+            "grid=0x0x0 block=0x0x0 registers=0 static_shared_bytes=0 dynamic_shared_bytes=0");
 }
 
 TEST(Timeline, HoldsWhatOverlapsTheWindow) {

@@ -99,6 +99,26 @@ TEST(Perfetto, FindingsLieOverTheSpanAndThreadsHaveTracksOfTheirOwn) {
   EXPECT_EQ(tracks, (std::vector<std::string>{"finding 1", "NVTX, thread 77", "calls, thread 77 (2)"}));
 }
 
+TEST(Perfetto, AKernelCarriesItsLaunchAndAnArrowLeadsToItFromTheCall) {
+  PerfettoTrace trace({rank(0, "a"), rank(3, "a")}, 0);
+  const std::vector<std::string> names{"gemm", "grid=8x4x1 registers=32", "cudaLaunchKernel"};
+  std::string text = trace.begin({});
+  text += trace.event({1'000, 2'000, 0, 2, 77, 3, 0, TimelineKind::call, 0, TimelineEvent::no_arguments, 5}, names);
+  text += trace.event({3'000, 9'000, 0, 0, 7, 3, 0, TimelineKind::compute, 0, 1, 5}, names);
+  std::vector<Json> slices;
+  const Json file = Json::parse(text + trace.end());
+  for (const Json& event : file["traceEvents"])
+    if (event["ph"] == "X") slices.push_back(event);
+  ASSERT_EQ(slices.size(), 2U);
+  for (const Json& slice : slices) EXPECT_EQ(slice["bind_id"], (std::int64_t{4} << 32) + 5);  // its rank and one
+  EXPECT_EQ(slices[0]["flow_out"], true);
+  EXPECT_EQ(slices[0]["flow_in"], false);
+  EXPECT_EQ(slices[1]["flow_out"], false);
+  EXPECT_EQ(slices[1]["flow_in"], true);
+  EXPECT_FALSE(slices[0].contains("args"));
+  EXPECT_EQ(slices[1]["args"], (Json{{"grid", "8x4x1"}, {"registers", 32}}));
+}
+
 TEST(Perfetto, AnEmptyTimelineIsStillAFile) {
   PerfettoTrace trace({}, 0);
   const std::string text = trace.begin({});

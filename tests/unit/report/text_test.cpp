@@ -40,6 +40,10 @@ TEST(MarkdownText, WordsThatHaveAMeaningAreCode) {
   EXPECT_EQ(markdown_text("[CUDA memcpy] (blocks.19._checkpoint_wrapped): 3", 200),
             "[CUDA memcpy] `(blocks.19._checkpoint_wrapped)`: 3");
   EXPECT_EQ(markdown_text("[two words](u) and [x]: u", 200), "[two `words](u)` and `[x]`: u");
+  // The name of a kernel is one, with its lists of arguments; one that is cut is none.
+  EXPECT_EQ(markdown_text("most of it: void at::f<4, at::g<int>, char*>(int, T2 *), 3 times", 200),
+            "most of it: void `at::f<4, at::g<int>, char*>(int, T2 *)`, 3 times");
+  EXPECT_EQ(markdown_text("f<int, ...T2 of it", 200), "`f<int`, ...T2 of it");
   EXPECT_EQ(markdown_text("# no heading", 200), "\\# no heading");
   EXPECT_EQ(markdown_text("- no item", 200), "\\- no item");
   EXPECT_EQ(markdown_text("12. no number", 200), "12\\. no number");

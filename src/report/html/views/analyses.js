@@ -1,7 +1,7 @@
 import {absent, isAbsent, record} from "../absent.js";
 import {chart, palette, rankAxis} from "../charts.js";
 import {late, ranks, report, rows, view} from "../data.js";
-import {bytes, count, duration, heading, node, short, significant} from "../format.js";
+import {apart, bytes, count, duration, heading, node, rough, short, significant} from "../format.js";
 import {plainTable, sortableTable} from "../table.js";
 
 // Views that stand on one table each. Where the traces hold nothing for a view, it says what is missing.
@@ -30,7 +30,7 @@ function kernels() {
       return `${short(row.name, 80)}\n${duration(row.total_ns)} in ${count(row.count)} executions`;
     }},
     xAxis: {type: "value", name: "kernel time, summed over ranks", nameLocation: "middle", nameGap: 28, axisLabel: {formatter: duration}},
-    yAxis: {type: "category", inverse: true, data: top.map((row) => short(row.name, 46))},
+    yAxis: {type: "category", inverse: true, data: apart(top.map((row) => row.name), 46)},
     series: [{type: "bar", stack: "sum", silent: true, itemStyle: {color: "transparent"}, data: before},
       {type: "bar", stack: "sum", data: top.map((row) => ({value: row.total_ns, itemStyle: {color: row.communication ? palette[1] : palette[0]}}))}],
   }, {height: 60 + 22 * top.length, description: "Time of the longest-running kernels over all ranks, added up"}),
@@ -47,7 +47,7 @@ function kernelStrips() {
   return node("div", {}, chart({
     grid: {left: 330}, legend: {}, tooltip: {formatter: ({data}) => `rank ${data[2]}: ${significant(data[0], 4)} times the peers' median (${duration(data[3])})`},
     xAxis: {type: "value", scale: true, name: "median duration / median of the peers", nameLocation: "middle", nameGap: 28, axisLabel: {formatter: (v) => significant(v, 4)}},
-    yAxis: {type: "category", inverse: true, data: names.map((name) => short(name, 46))},
+    yAxis: {type: "category", inverse: true, data: apart(names, 46)},
     series: [{name: "ranks", type: "scatter", symbolSize: 6, itemStyle: {color: palette[5], opacity: 0.6}, data: list.filter((row) => !late.has(row.trace_rank)).map(point)},
       {name: "late ranks", type: "scatter", symbolSize: 9, itemStyle: {color: palette[3]}, data: list.filter((row) => late.has(row.trace_rank)).map(point)}],
   }, {height: 90 + 24 * names.length, description: "The same kernel on every rank against the peers' median"}),
@@ -149,7 +149,7 @@ function utilisation() {
   if (list.length === 0) return absent("no GPU activity was recorded.", record.cuda);
   const parts = ["compute_ns", "exposed_communication_ns", "copy_ns", "opaque_graph_ns", "idle_ns"].filter((part) => part in list[0]);
   return byRank(list, (member, points) => chart({
-    legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`}, xAxis: {type: "category", name: "time", nameLocation: "middle", nameGap: 28, data: points.map((row) => duration(row.start_ns))},
+    legend: {}, tooltip: {trigger: "axis", valueFormatter: (v) => `${significant(v, 3)}%`}, xAxis: {type: "category", name: "time", nameLocation: "middle", nameGap: 28, data: points.map((row) => rough(row.start_ns))},
     yAxis: {type: "value", max: 100, name: "share of each span", axisLabel: {formatter: "{value}%"}},
     series: parts.map((part, index) => ({name: heading(part), type: "bar", stack: "all", barCategoryGap: "0%",
       itemStyle: {color: palette[[0, 1, 4, 6, 5][index]]}, data: points.map((row) => row.span_ns > 0 ? 100 * row[part] / row.span_ns : 0)})),

@@ -6,7 +6,7 @@ import {plainTable} from "../table.js";
 
 // What the end of the run waited for, and what communication without compute was.
 
-const colours = {compute: palette[0], transfer: palette[1], launch: palette[6], host: palette[7], copy: palette[4], arrival_skew: palette[3]};
+const colours = {compute: palette[0], transfer: palette[1], launch: palette[6], host: palette[7], copy: palette[4], arrival_skew: palette[3], inconclusive: palette[9], unmatched: palette[2]};
 
 // A bar per place in `names`, stacked by the kinds in `rows`.
 function stacked(rows, place, kind, names) {

@@ -3,7 +3,7 @@
 
 import {chart, palette} from "../charts.js";
 import {columns, late, view} from "../data.js";
-import {count, duration, heading, node, short} from "../format.js";
+import {apart, count, duration, heading, node} from "../format.js";
 import {sortableTable} from "../table.js";
 
 export const stragglerCases = view("straggler_cases");
@@ -55,7 +55,7 @@ function pairedBars(titles, items, description) {
   return chart({
     grid: {left: 190, bottom: 56}, legend: {}, tooltip: {trigger: "axis", axisPointer: {type: "shadow"}, valueFormatter: duration},
     xAxis: {type: "value", name: "time of its work", nameLocation: "middle", nameGap: 28, axisLabel: {formatter: duration}},
-    yAxis: {type: "category", inverse: true, data: items.map((item) => short(item.name, 26))},
+    yAxis: {type: "category", inverse: true, data: apart(items.map((item) => item.name), 26)},
     series: [series(0, "here", palette[3]), series(1, "peer", palette[5])],
   }, {height: 110 + 42 * items.length, description});
 }

@@ -1,7 +1,7 @@
 import {absent, record} from "../absent.js";
 import {colour, onThemeChange, ramp} from "../colours.js";
 import {collectives, heat, late, report, steps} from "../data.js";
-import {count, duration, node} from "../format.js";
+import {count, duration, node, rough, roundTicks} from "../format.js";
 import {showCollective} from "./collective.js";
 
 // Rank x time: one pixel block per trace rank and span of time, painted at once, so that a thousand ranks open at once.
@@ -9,7 +9,7 @@ const kinds = {wait: "waiting", own: "own lateness"};
 
 // Where trace ranks and times are labelled, in pixels and parts.
 const labelHeight = 17;
-const timeLabels = 5;
+const timeLabels = 6;
 
 // Labels of rows, with room between them: late trace ranks, neighbours of them together ("40-47"), and others where there
 // is room.
@@ -71,16 +71,17 @@ function openCell({row, bin}) {
     : `Of rank ${rank} at ${time} the page holds no collective; this is its nearest one, ${duration(found.outside)} away. All are in store.h5.`);
 }
 
-export function heatmap() {
+// `glance`: own lateness alone, as high as a hand, without controls.
+export function heatmap({glance = false} = {}) {
   if (!heat || heat.ranks.length === 0) {
     return absent("no collective was matched between ranks: give the traces of all ranks over the same steps.", record.everyRank);
   }
-  const state = {kind: "wait", first: 0, end: heat.bins, cursor: {row: 0, bin: 0}};
+  const state = {kind: glance ? "own" : "wait", first: 0, end: heat.bins, cursor: {row: 0, bin: 0}};
   const canvas = node("canvas", {tabindex: 0, role: "application",
-    "aria-label": "Waiting by rank and time. Arrow keys move, Enter opens a collective of the rank there, plus and minus zoom."});
+    "aria-label": glance ? "Own lateness by rank and time. Arrow keys move, Enter opens a collective of the rank there." : "Waiting by rank and time. Arrow keys move, Enter opens a collective of the rank there, plus and minus zoom."});
   const status = node("output", {"aria-live": "polite"});
   const selection = node("div", {class: "selection", hidden: true});
-  const height = Math.max(60, Math.min(1200, heat.ranks.length * Math.max(1, Math.min(22, Math.floor(460 / heat.ranks.length)))));
+  const height = glance ? Math.max(60, Math.min(220, 22 * heat.ranks.length)) : Math.max(60, Math.min(1200, heat.ranks.length * Math.max(1, Math.min(22, Math.floor(460 / heat.ranks.length)))));
   const rowHeight = height / heat.ranks.length;
   const lines = node("div", {class: "step-lines", "aria-hidden": "true"});
   const times = node("div", {class: "axis"});
@@ -104,8 +105,8 @@ export function heatmap() {
       }
     });
     context.putImageData(image, 0, 0);
-    times.replaceChildren(...Array.from({length: timeLabels}, (_, i) =>
-      node("span", {}, duration(heat.start_ns + (state.first + bins * i / (timeLabels - 1)) * heat.bin_ns))));
+    const [from, to] = [state.first, state.end].map((bin) => heat.start_ns + bin * heat.bin_ns);
+    times.replaceChildren(...roundTicks(from, to, timeLabels).map((time) => node("span", {style: `left:${100 * (time - from) / (to - from)}%`}, rough(time))));
     lines.replaceChildren(...stepLines(state.first, state.end));
     scale.style.background = `linear-gradient(to right, ${ramp().join(", ")})`;
     most.textContent = `${duration(largest)} ${kinds[state.kind]} within ${duration(heat.bin_ns)}`;
@@ -179,12 +180,14 @@ export function heatmap() {
   const reset = node("button", {type: "button", onclick: () => zoom(0, heat.bins)}, "whole run");
   paint();
   onThemeChange(paint);
+  const frame = node("div", {class: "heat-frame"}, node("span", {class: "axis-title"}, "rank"), rowLabels(rowHeight), node("div", {class: "heat"}, canvas, lines, selection), times,
+    node("span", {class: "time-title"}, "time since the job's first session started"));
+  if (glance) return node("div", {}, frame, status, node("p", {class: "note"}, node("a", {href: "#heat"}, "Waiting, and closer looks")));
   return node("div", {}, node("div", {class: "controls"}, node("span", {}, "Show"), switches, stepSelector(zoom), reset,
     node("span", {class: "scale"}, "0", scale, most)),
   node("p", {class: "note"}, `Every row is one of ${count(heat.ranks.length)} ranks, every column a span of time. Drag to zoom; click a cell for the collective in which its rank waited. Colours follow the square root.` +
     (late.size > 0 ? " Red numbers: late ranks. Their own rows are blank where the others wait for them." : "") + (steps ? " Lines: starts of steps." : "")),
-  node("div", {class: "heat-frame"}, node("span", {class: "axis-title"}, "rank"), rowLabels(rowHeight), node("div", {class: "heat"}, canvas, lines, selection), times,
-    node("span", {class: "time-title"}, "time since the job's first session started")), status);
+  frame, status);
 }
 
 // More steps than this are too many to choose one from.

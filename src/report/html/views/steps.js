@@ -11,10 +11,10 @@ function changeLines(lengths) {
     ({xAxis: step - steps.first, label: {formatter: `${duration(before_ns)} to ${duration(after_ns)}`, color: style("--text")}, lineStyle: {color: palette[3], type: "solid"}}));
 }
 
-// The steps in which somebody is late.
+// The steps in which the one is late whom the verdict is about.
 function lateSpans(lengths) {
   const last = steps.first + lengths.length - 1;
-  return stragglers.filter((one) => one.first_step !== null && one.first_step <= last).map((one) =>
+  return stragglers.slice(0, 1).filter((one) => one.first_step !== null && one.first_step <= last).map((one) =>
     [{name: `late: ${one.place || `rank ${one.trace_rank}`}`, xAxis: Math.max(0, one.first_step - steps.first)}, {xAxis: Math.min(lengths.length - 1, one.last_step - steps.first)}]);
 }
 

@@ -2,7 +2,7 @@ import {absent, record} from "../absent.js";
 import {palette} from "../charts.js";
 import {onThemeChange, style} from "../colours.js";
 import {identity, late, moments, steps} from "../data.js";
-import {count, duration, node, short} from "../format.js";
+import {count, duration, node, rough, roundTicks, short} from "../format.js";
 import {goTo} from "../navigate.js";
 import {perfettoLink} from "./perfetto.js";
 
@@ -116,12 +116,10 @@ function drawing(moment, tell) {
     for (const start of steps?.start_ns ?? []) line(context, start, style("--muted"), [1, 3]);
     line(context, moment.at_ns, style("--bad"), [4, 3], true);
     context.fillStyle = style("--muted");
-    const ticks = Math.max(2, Math.floor(width() / 150));
-    for (let i = 0; i <= ticks; ++i) {
-      const time = from + (to - from) * i / ticks;
-      context.textAlign = i === 0 ? "left" : i === ticks ? "right" : "center";
-      const after = time - moment.at_ns;
-      context.fillText(`${after >= 0 ? "+" : "-"}${duration(Math.abs(Math.round(after)))}`, x(time), axisHeight / 2);
+    for (const after of roundTicks(from - moment.at_ns, to - moment.at_ns, width() / 110)) {
+      const place = x(moment.at_ns + after);
+      context.textAlign = place < gutter + 30 ? "left" : place > gutter + width() - 30 ? "right" : "center";
+      context.fillText(after === 0 ? "0" : `${after > 0 ? "+" : "-"}${rough(Math.abs(after))}`, place, axisHeight / 2);
     }
     context.textAlign = "left";
     canvas.dataset.drawn = "yes";

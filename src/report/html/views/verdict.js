@@ -41,12 +41,19 @@ export function verdict() {
     ["Sessions by clock", clockMethods()],
     ...(chartedRanks < ranks.length ? [["Pictures by rank", `${count(chartedRanks)} of ${count(ranks.length)}: those that stand out, others evenly; lists and store.h5 have all`]] : []),
   ];
+  // What a reader should know before trusting it; folded where there is nothing of the kind.
+  const lost = report.inputs.length - inputs("ok");
+  const judged = report.verdict.judged_share;
+  const troubles = [...(lost > 0 ? [`${count(lost)} of ${count(report.inputs.length)} inputs degraded or failed`] : []),
+    ...(ranks.length === 0 ? ["no GPU work"] : []),
+    ...(judged !== null && judged < 0.9 ? [`lateness could be seen in ${percent(judged, 1)} of the time only`] : [])];
   return node("section", {"aria-label": "Verdict"},
     node("div", {class: "next"}, next ? node("p", {}, node("strong", {}, "Next: "), next) : null,
       steps.length > 0 ? node("pre", {class: "commands"}, steps.map(({command, expect}) => `# ${expect}\n${command}\n`).join("")) : null,
       answers.length > 0 ? node("p", {class: "answers"}, answers.join(" ")) : null,
       stragglers.length > 0 ? node("ul", {}, stragglers.slice(0, 8).map(who)) : null),
-    node("dl", {class: "facts"}, facts.map(([name, fact]) => node("div", {}, node("dt", {}, name), node("dd", {}, fact)))));
+    node("details", {class: "finding quality", open: troubles.length > 0}, node("summary", {}, `What this rests on: ${troubles.length === 0 ? `${count(report.inputs.length)} ${report.inputs.length === 1 ? "input" : "inputs"} ok, ${count(report.collectives.instances)} collectives matched` : troubles.join("; ")}`),
+      node("dl", {class: "facts"}, facts.map(([name, fact]) => node("div", {}, node("dt", {}, name), node("dd", {}, fact))))));
 }
 
 // Who is late and where, with the ways to when and why. What it costs is said once, in the verdict and the findings.
