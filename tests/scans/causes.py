@@ -40,7 +40,11 @@ TIMEOUT_SECONDS = 300  # far above what a job takes
 TELLING_COST = 0.01  # of the job's GPU time
 
 LAWS = ["log_normal", "pareto", "bimodal", "wandering"]
-LAYOUTS = [(1, 4, 1), (1, 8, 1), (2, 4, 1), (4, 2, 1), (2, 8, 1), (2, 4, 2), (2, 4, 4), (1, 8, 2)]
+# Nodes, GPUs of each, tensor-parallel ranks, pipeline stages.
+LAYOUTS = [(1, 4, 1, 1), (1, 8, 1, 1), (2, 4, 1, 1), (4, 2, 1, 1), (2, 8, 1, 1), (2, 4, 2, 1), (2, 4, 4, 1), (1, 8, 2, 1), (2, 4, 1, 2), (1, 8, 2, 2)]
+LINKS = [(2, 4, 2, 1), (2, 4, 4, 1), (4, 4, 2, 1)]  # one GPU's, among groups alike
+NETWORKS = [(4, 4, 1, 2), (4, 4, 2, 2), (4, 2, 1, 2)]  # one node's: the stages of other nodes have groups alike
+ON_GPU = ("slow_gpu", "more_tokens", "drawn_lengths", "evaluation")
 
 
 class Draw(random.Random):
@@ -53,7 +57,7 @@ class Draw(random.Random):
     def law(self):
         return f"law={self.choice(LAWS)}"
 
-    def pause(self, least=2.5, most=6.0):
+    def pause(self, least=1.5, most=6.0):
         return f"pause={self.uniform(least, most):.2f}ms"
 
     def range_or_not(self, kind):
@@ -149,6 +153,7 @@ KINDS = {
     "synchronising": (synchronising, {"sync_stall"}),
     "shared_core": (shared_core, {"launch_starved"}),
     "slow_link": (slow_link, {"slow_link"}),
+    "slow_network": (slow_link, {"slow_link"}),
     "copies": (copies, {"blocking_copy"}),
     "allocations": (allocations, {"allocation"}),
     "late_mpi": (None, {"launch_starved", "slow_kernel"}),
@@ -178,20 +183,23 @@ def ends_file(draw, directory):
 def job_options(kind, seed, directory):
     """What nsys-explain-synth is told of a job, and the trace ranks at fault."""
     draw = Draw(kind, seed)
-    nodes, gpus, tensor = draw.choice([(2, 4, 2), (2, 4, 4), (4, 4, 2)] if kind == "slow_link" else LAYOUTS)
-    rank = draw.randrange(nodes * gpus)
-    fault = KINDS[kind][0](draw, f"rank={rank}")
-    options = ["--nodes", nodes, "--gpus-per-node", gpus, "--tp", tensor, "--seed", seed, "--steps", draw.randint(30, 45),
+    nodes, gpus, tensor, stages = draw.choice({"slow_link": LINKS, "slow_network": NETWORKS}.get(kind, LAYOUTS))
+    # A pause of a later stage's host hides in its wait for the first activations.
+    rank = draw.randrange(nodes * gpus // (1 if kind in ON_GPU + ("slow_network",) else stages))
+    fault = KINDS[kind][0](draw, f"node={rank // gpus}" if kind == "slow_network" else f"rank={rank}")
+    options = ["--nodes", nodes, "--gpus-per-node", gpus, "--tp", tensor, "--pp", stages, "--seed", seed, "--steps", draw.randint(30, 45),
                "--layers", draw.randint(1, 4), "--gradient-mib", draw.choice([8, 32, 64]), "--activation-mib", draw.choice([4, 16]),
                "--compute-scale", draw.choice([0.7, 1, 1.5]), "--ends", f"law={ends_file(draw, directory)}",
                "--noise", f"kernels={draw.uniform(0.005, 0.03):.3f},{draw.law()}", "--network", f"noise={draw.uniform(0.01, 0.05):.3f}",
                "--clocks", f"utc_offset_ms={draw.choice([1, 20])},drift_ppm={draw.choice([0, 2, 20])}"]
     if draw.random() < 0.5: options += ["--noise", f"pauses={draw.uniform(0.05, 0.15):.2f},pause_ms={draw.uniform(0.3, 1.5):.1f}"]
-    if draw.random() < 0.3 and kind not in ("slow_link",): options += ["--export", "payload=none"]
-    if draw.random() < 0.3 and tensor == 1: options += ["--dp-style", "fully_sharded"]
+    if draw.random() < 0.3 and kind not in ("slow_link", "slow_network"): options += ["--export", "payload=none"]
+    if draw.random() < 0.3 and tensor * stages == 1: options += draw.choice([["--dp-style", "fully_sharded"], ["--moe"]])
+    if draw.random() < 0.3 and kind in ON_GPU: options += ["--sync-every", draw.choice([2, 3])]
     if draw.random() < 0.3: options += ["--nccl-on-compute-stream"]
     if fault: options += ["--fault", fault]
-    return [str(option) for option in options], [] if kind in ("clean", "drawn_lengths") else [rank]
+    guilty = {"clean": [], "drawn_lengths": [], "slow_network": list(range(rank // gpus * gpus, rank // gpus * gpus + gpus))}
+    return [str(option) for option in options], guilty.get(kind, [rank])
 
 
 def mpi_job(seed, directory):
@@ -253,9 +261,10 @@ def score(kind, guilty, causes, report):
         return result | {"class": "silent" if named else "named", "cause": right and not named}
     exact = lambda some: next((one for one in some if one["trace_ranks"] == guilty), None)
     told = exact(named) or exact(suspects)
-    if told is None and kind == "slow_link":
-        link = [finding for finding in report["findings"] if finding["id"] == "slow-link" and set(guilty) & ranks_of(finding)]
-        if link: return result | {"class": "named", "cause": True}
+    if told is None and kind in ("slow_link", "slow_network"):
+        named = [one["trace_ranks"] for one in named + suspects if one["cause"] == "slow_link"]
+        named += [ranks_of(finding) for finding in report["findings"] if finding["id"] == "slow-link"]
+        if any(set(ranks) & set(guilty) for ranks in named): return result | {"class": "named", "cause": True}
     if told is None: return result | {"class": "silent", "cause": False}
     return result | {"class": "named" if exact(named) else "suspected", "cause": told["cause"] in causes}
 
