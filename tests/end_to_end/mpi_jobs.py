@@ -81,18 +81,20 @@ class Rank:
 
 
 def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, halo=False, requests=None, uid=None, functions=("MPI_Allreduce",), per_host=2,
-              pairs=False, began_s=0):
+              pairs=False, began_s=0, noise=None, pause_ns=0):
     """Kernels of 1 ms, four per step; those of rank `late` take `by_ns` longer per step in all. `uid`: nsys' id of the communicator, which old
     versions do not record. `halo`: of which `requests` have handles of their own ("Waitall", "Wait": how they are completed), or all one; "none":
     every other rank sends to the next instead, and both stay until both are there. `pairs`: each rank then works 0.3 ms for one communicator of two, and all processes have handles of
-    their own. Clocks of hosts differ by up to 0.5 ms. `began_s`: how much later than others."""
-    noise = random.Random(seed)
+    their own. Clocks of hosts differ by up to 0.5 ms. `began_s`: how much later than others. `pause_ns`: how
+    long the host of rank `late` does nothing before its kernels. `by_ns` and `pause_ns` may be functions, called in each step."""
+    noise = noise or random.Random(seed)
     offsets_ns = [noise.randrange(-500_000, 500_000) for _ in range(ranks)]
     job = [Rank(r, ranks, per_host, offsets_ns[r // per_host], began_s * 10**9) for r in range(ranks)]
     for _ in range(steps):
         began_ns = [rank.now_ns for rank in job]
         for rank in job:
-            longer_ns = by_ns // 4 if rank.number == late else 0
+            longer_ns = in_this_step(by_ns) // 4 if rank.number == late else 0
+            if rank.number == late: rank.now_ns += in_this_step(pause_ns)
             rank.kernels([1_000_000 + longer_ns + noise.randrange(5_000) for _ in range(4)])
         if halo: send_in_pairs(job, noise, uid) if requests == "none" else exchange_halo(job, noise, uid, requests)
         for function in functions: call_together(job, function, noise, (lambda rank: 1 << 32 | rank.pid) if pairs else (lambda _: WORLD), uid)
@@ -107,6 +109,10 @@ def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, 
     directory.mkdir(parents=True, exist_ok=True)
     for rank in job: rank.write(directory / f"hydro.{rank.number}.sqlite")
     return directory
+
+
+def in_this_step(time_ns):
+    return time_ns() if callable(time_ns) else time_ns
 
 
 def call_together(members, function, noise, handle_of, uid):

@@ -21,13 +21,13 @@ struct FaultType {
   const char* help;
 };
 
-constexpr std::array<FaultType, 11> fault_types{{
-    {FaultKind::slow_gpu, "slow_gpu", "slow_kernel", "rank=R,factor=1.3: every kernel of the rank takes longer"},
+constexpr std::array<FaultType, 12> fault_types{{
+    {FaultKind::slow_gpu, "slow_gpu", "slow_kernel", "rank=R,factor=1.3: every kernel of the rank takes longer; spread=0.15: each family by a factor of its own; large_only: small grids by none"},
     {FaultKind::slow_node, "slow_node", "slow_kernel", "node=N,factor=1.3: every kernel of the node takes longer"},
     {FaultKind::late_host, "late_host", "launch_starved",
-     "rank=R,pause=3ms,kind=sleep|gc|data_loading|file_read|module_load|descheduled|computing|mpi_wait: the host pauses before the step's first launch"},
+     "rank=R,pause=3ms,kind=sleep|gc|data_loading|file_read|module_load|descheduled|computing|mpi_wait: the host pauses before the step's first launch; with count=4 as often, in the forward pass"},
     {FaultKind::extra_work, "extra_work", "extra_work",
-     "rank=R,factor=1.3,mode=larger|more: larger GEMMs (more blocks), or more of them; stage=S,mode=layers,count=1: so many layers more"},
+     "rank=R,factor=1.3,mode=larger|more: larger GEMMs (more blocks), or more of them; stage=S,mode=layers,count=1: so many layers more; mode=evaluation,count=1: so many forward passes after the step"},
     {FaultKind::sync_stall, "sync_stall", "sync_stall",
      "rank=R,pause=3ms,count=1: cudaDeviceSynchronize in the forward pass returns late"},
     {FaultKind::blocking_copy, "blocking_copy", "blocking_copy",
@@ -42,6 +42,8 @@ constexpr std::array<FaultType, 11> fault_types{{
      "pause=3ms: in each step another rank, at random, pauses before its first launch"},
     {FaultKind::uneven_work, "uneven_work", "uneven_work",
      "rank=R,factor=2: an expert gets more tokens, so two kinds of GEMMs take longer on equal grids; factor=0.4 without a place: sequence lengths of all ranks are drawn in each step, and GEMMs and attention are exp(0.4 z) times as large"},
+    {FaultKind::checkpoint, "checkpoint", "launch_starved",
+     "rank=R,bytes=24MB,pause=3ms,kind=file_read: after the step, a copy to the host, then the host pauses"},
 }};
 
 const FaultType& type_of(FaultKind kind) {
@@ -76,10 +78,17 @@ Keys fault_keys(Fault& fault) {
                           {"mpi_wait", HostPause::mpi_wait}},
                          "");
   keys.choice<MoreWork>("mode", fault.more_work,
-                        {{"larger", MoreWork::larger}, {"more", MoreWork::more}, {"layers", MoreWork::layers}}, "");
+                        {{"larger", MoreWork::larger},
+                         {"more", MoreWork::more},
+                         {"layers", MoreWork::layers},
+                         {"evaluation", MoreWork::evaluation}}, "");
   keys.count("first_step", fault.first_step, "");
   keys.count("last_step", fault.last_step, "");
   keys.count("period", fault.period, "");
+  keys.number("chance", fault.chance, "");
+  keys.number("spread", fault.spread, "");
+  keys.flag("large_only", fault.large_only, "");
+  keys.choice<Law>("law", fault.law, laws(), "");
   return keys;
 }
 
@@ -146,7 +155,8 @@ std::string fault_help() {
   std::string text;
   for (const FaultType& type : fault_types) text += fmt::format("  {}:{}\n", type.name, type.help);
   text += "  Instead of rank=R, all ranks of a place in the layout: stage=S, tensor=T or data=D.\n";
-  text += "  Every kind also takes first_step=S, last_step=S and period=N (every N-th step).\n";
+  text += "  Every kind also takes first_step=S, last_step=S and period=N (every N-th step), chance=P (of striking in each of\n";
+  text += "  these) and law=log_normal|pareto|bimodal|wandering (how pauses, bytes and factors vary from step to step).\n";
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/time.hpp"
 #include "simulation/ends.hpp"
+#include "simulation/laws.hpp"
 
 /// Exports of a simulated multi-GPU job with planted faults, and the truth about them.
 ///
@@ -99,6 +100,7 @@ struct Network {
 struct Noise {
   double kernel_noise = 0.005;   ///< relative standard deviation of each kernel's duration
   double speed_wander = 0;       ///< likewise, of the time that a GPU takes, which wanders over some eight steps
+  Law law = Law::steady;         ///< of kernels; steady: normal
   double pause_probability = 0;  ///< of a host pause, per rank and step
   Nanoseconds pause_mean_ns = 1'000'000;
 };
@@ -128,7 +130,8 @@ enum class FaultKind : std::uint8_t {
   slow_link,
   profiler_overhead,
   rotating_jitter,
-  uneven_work
+  uneven_work,
+  checkpoint
 };
 
 /// What the host does while it pauses, and what of it nsys would record: nothing, an NVTX range, reads in the OS
@@ -145,8 +148,9 @@ enum class HostPause : std::uint8_t {
   mpi_wait
 };
 
-/// How there is more work: larger grids, more kernels of the same size, or more layers with all that they communicate.
-enum class MoreWork : std::uint8_t { larger, more, layers };
+/// How there is more work: larger grids, more kernels of the same size, more layers with all that they communicate, or
+/// forward passes without communication after the step, in a range of their own.
+enum class MoreWork : std::uint8_t { larger, more, layers, evaluation };
 
 /// One planted fault. Fields that a kind does not use are ignored; see fault_help().
 struct Fault {
@@ -164,6 +168,12 @@ struct Fault {
   std::int32_t first_step = 0;
   std::int32_t last_step = -1;  ///< -1: the last step of the job
   std::int32_t period = 1;
+  double chance = 1;       ///< of striking, in each step in which it may
+  Law law = Law::steady;   ///< of pauses, bytes and what a factor adds, from step to step
+  double spread = 0;       ///< slow GPUs: each family of kernels has a factor of its own, this much more or less
+  bool large_only = false; ///< slow GPUs: kernels of fewer blocks than a GPU has multiprocessors take no longer
+
+  double factor_at(double strength) const { return law == Law::steady ? factor : 1 + (factor - 1) * strength; }
 
   bool active(std::int32_t step) const {
     return step >= first_step && (last_step < 0 || step <= last_step) && (step - first_step) % period == 0;

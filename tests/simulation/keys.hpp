@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nsys_explain/model/time.hpp"
+#include "simulation/laws.hpp"
 
 namespace nsys_explain::synth {
 
@@ -71,5 +72,13 @@ class Keys {
   std::string option_, consequence_;
   std::vector<Key> keys_;
 };
+
+inline std::vector<std::pair<const char*, Law>> laws() {
+  return {{"steady", Law::steady},
+          {"log_normal", Law::log_normal},
+          {"pareto", Law::pareto},
+          {"bimodal", Law::bimodal},
+          {"wandering", Law::wandering}};
+}
 
 }  // namespace nsys_explain::synth

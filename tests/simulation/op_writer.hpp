@@ -35,11 +35,11 @@ class OpWriter {
         at_(topology.coordinates(rank)),
         catalogue_(catalogue()) {
     for (const Fault& fault : plan.faults) {
-      if (!fault.active(step)) continue;
+      if (!fault.active(step) || !strikes(fault)) continue;
       const std::vector<std::int32_t> ranks = faulty_ranks(fault, plan.layout);
       if (std::binary_search(ranks.begin(), ranks.end(), rank)) faults_.push_back(&fault);
       if (fault.kind == FaultKind::rotating_jitter && rotation_picks_me()) faults_.push_back(&fault);
-      if (fault.kind == FaultKind::uneven_work && ranks.empty()) sequence_length_ *= drawn_length(fault.factor);
+      if (fault.kind == FaultKind::uneven_work && ranks.empty()) sequence_length_ *= drawn_length(fault);
     }
   }
 
@@ -55,11 +55,27 @@ class OpWriter {
     return draw.integer(0, plan_.layout.ranks() - 1) == rank_;
   }
 
-  double drawn_length(double spread) const {
+  double drawn_length(const Fault& fault) const {
+    if (fault.law != Law::steady) return std::max(0.1, 1 + fault.factor * (strength_of(fault) - 1));
     Draw draw(plan_.seed, Purpose::sequence_length, static_cast<std::uint64_t>(step_),
               static_cast<std::uint64_t>(rank_));
-    return std::exp(spread * draw.normal());
+    return std::exp(fault.factor * draw.normal());
   }
+
+  bool strikes(const Fault& fault) const {
+    Draw draw(plan_.seed, Purpose::chance, static_cast<std::uint64_t>(fault.kind), static_cast<std::uint64_t>(step_));
+    return draw.uniform() < fault.chance;
+  }
+
+  double strength_of(const Fault& fault) const {
+    return strength(fault.law, plan_.seed, static_cast<std::uint64_t>(rank_), static_cast<std::uint64_t>(step_));
+  }
+
+  Nanoseconds pause_of(const Fault& fault) const {
+    return static_cast<Nanoseconds>(static_cast<double>(fault.pause_ns) * strength_of(fault));
+  }
+
+  double factor_of(const Fault& fault) const { return fault.factor_at(strength_of(fault)); }
 
   Op& add(OpKind kind) {
     Op op;
@@ -86,10 +102,15 @@ class OpWriter {
     return count;
   }
 
-  double slowdown() const {
+  double slowdown(KernelId id) const {
+    constexpr std::uint32_t multiprocessors = 132;
     double factor = 1;
-    for (const Fault* fault : faults_)
-      if (fault->kind == FaultKind::slow_gpu || fault->kind == FaultKind::slow_node) factor *= fault->factor;
+    for (const Fault* fault : faults_) {
+      if (fault->kind != FaultKind::slow_gpu && fault->kind != FaultKind::slow_node) continue;
+      if (fault->large_only && catalogue_[static_cast<std::size_t>(id)].grid_x < multiprocessors) continue;
+      Draw family(plan_.seed, Purpose::family, static_cast<std::uint64_t>(id));
+      factor *= factor_of(*fault) + family.uniform(-fault->spread, fault->spread);
+    }
     return factor;
   }
 
@@ -99,14 +120,14 @@ class OpWriter {
     double size = is_gemm(id) || is_attention ? sequence_length_ : 1, length = 1;
     for (const Fault* fault : faults_) {
       if (fault->kind == FaultKind::extra_work && fault->more_work == MoreWork::larger && is_gemm(id))
-        size *= fault->factor;
+        size *= factor_of(*fault);
       if (fault->kind == FaultKind::uneven_work && (id == KernelId::gemm_up || id == KernelId::gemm_down))
-        length *= fault->factor;
+        length *= factor_of(*fault);
     }
     Op& op = add(OpKind::kernel);
     op.kernel = id;
     op.duration_ns = static_cast<Nanoseconds>(static_cast<double>(type.nominal_ns) * work_.compute_scale * size *
-                                              length * slowdown());
+                                              length * slowdown(id));
     op.grid_x = std::max(1U, static_cast<std::uint32_t>(type.grid_x * size));
   }
 

@@ -29,7 +29,10 @@ enum class Purpose : std::uint64_t {
   end_bias,
   end_spread,
   end_waits,
-  sequence_length
+  sequence_length,
+  strength,
+  chance,
+  family
 };
 
 /// Random numbers by key instead of by sequence: a draw depends only on the seed and on what it is for. Planting a

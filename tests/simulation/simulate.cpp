@@ -143,7 +143,8 @@ class JobSimulator {
     Draw draw(plan_.seed, Purpose::transfer, index, static_cast<std::uint64_t>(position));
     time *= std::max(0.5, 1 + network.transfer_noise * draw.normal());
     for (const Fault& fault : plan_.faults)
-      if (fault.kind == FaultKind::slow_link && fault.active(step) && uses_link(fault, channel)) time *= fault.factor;
+      if (fault.kind == FaultKind::slow_link && fault.active(step) && uses_link(fault, channel))
+        time *= fault.factor_at(strength(fault.law, plan_.seed, 2'000'000 + index, static_cast<std::uint64_t>(position)));
     return static_cast<Nanoseconds>(time);
   }
 

@@ -28,6 +28,7 @@ class StepBuilder : OpWriter {
     schedule();
     if (work_.graph_mode != GraphMode::none) add(OpKind::graph_end);
     optimizer();
+    after_step();
     finish();
     add(OpKind::pop_range);
     return std::move(ops_);
@@ -41,7 +42,8 @@ class StepBuilder : OpWriter {
 
   void load_batch() {
     for (const Fault* fault : faults_) {
-      if (fault->kind == FaultKind::late_host || fault->kind == FaultKind::rotating_jitter) host_pause(*fault);
+      const bool is_late = fault->kind == FaultKind::late_host && fault->count == 1;
+      if (is_late || fault->kind == FaultKind::rotating_jitter) host_pause(*fault);
       if (fault->kind == FaultKind::profiler_overhead) planted(OpKind::profiler_pause, *fault);
     }
     Draw draw(plan_.seed, Purpose::pause, static_cast<std::uint64_t>(rank_), static_cast<std::uint64_t>(step_));
@@ -60,19 +62,19 @@ class StepBuilder : OpWriter {
     planting_ = true;
     Op& op = add(kind);
     planting_ = false;
-    op.duration_ns = fault.pause_ns;
-    op.bytes = fault.bytes;
+    op.duration_ns = pause_of(fault);
+    op.bytes = static_cast<std::int64_t>(static_cast<double>(fault.bytes) * strength_of(fault));
     return op;
   }
 
-  void host_pause(const Fault& fault) {
-    const HostPause pause = fault.kind == FaultKind::late_host ? fault.pause : HostPause::sleep;
+  void host_pause(const Fault& fault, std::int32_t pieces = 1) {
+    const HostPause pause = fault.kind == FaultKind::rotating_jitter ? HostPause::sleep : fault.pause;
     const bool named = pause == HostPause::garbage_collection || pause == HostPause::data_loading;
     planting_ = true;
     if (named)
       range(pause == HostPause::garbage_collection ? RangeLabel::garbage_collection : RangeLabel::data_loading);
     planting_ = false;
-    planted(kind_of_pause(pause), fault);
+    planted(kind_of_pause(pause), fault).duration_ns /= pieces;
     planting_ = true;
     if (named) pop();
     planting_ = false;
@@ -99,14 +101,55 @@ class StepBuilder : OpWriter {
   void mid_step_fault(const Fault& fault) {
     if (fault.kind == FaultKind::sync_stall) planted(OpKind::device_synchronize, fault);
     if (fault.kind == FaultKind::allocation) {
-      planted(OpKind::free, fault).duration_ns = fault.pause_ns / 3;
-      planted(OpKind::allocate, fault).duration_ns = fault.pause_ns - fault.pause_ns / 3;
+      planted(OpKind::free, fault).duration_ns /= 3;
+      Op& op = planted(OpKind::allocate, fault);
+      op.duration_ns -= op.duration_ns / 3;
     }
-    if (fault.kind == FaultKind::blocking_copy) {
-      Op& op = planted(OpKind::blocking_copy, fault);
-      op.pageable = true;
-      op.duration_ns = static_cast<Nanoseconds>(static_cast<double>(fault.bytes) / pageable_bytes_per_ns);
+    if (fault.kind == FaultKind::blocking_copy) blocking_copy(fault);
+    if (fault.kind == FaultKind::late_host && fault.count > 1) host_pause(fault, fault.count);
+  }
+
+  Op& blocking_copy(const Fault& fault) {
+    Op& op = planted(OpKind::blocking_copy, fault);
+    op.pageable = true;
+    op.duration_ns = static_cast<Nanoseconds>(static_cast<double>(op.bytes) / pageable_bytes_per_ns);
+    return op;
+  }
+
+  void planted_range(RangeLabel label) {
+    planting_ = true;
+    range(label);
+    planting_ = false;
+  }
+
+  void planted_pop() {
+    planting_ = true;
+    pop();
+    planting_ = false;
+  }
+
+  /// Checkpoints and evaluations, between the optimizer and the host's wait.
+  void after_step() {
+    for (const Fault* fault : faults_) {
+      if (fault->kind == FaultKind::checkpoint) {
+        planted_range(RangeLabel::checkpoint);
+        blocking_copy(*fault).to_device = false;
+        host_pause(*fault);
+        planted_pop();
+      }
+      if (fault->kind == FaultKind::extra_work && fault->more_work == MoreWork::evaluation) evaluate(*fault);
     }
+  }
+
+  void evaluate(const Fault& fault) {
+    const auto passes = std::max<std::int64_t>(1, std::lround(fault.count * strength_of(fault)));
+    planted_range(RangeLabel::evaluate);
+    planting_ = true;
+    for (std::int64_t i = 0; i < passes * work_.layers; ++i)
+      kernels({KernelId::layer_norm, KernelId::gemm_qkv, KernelId::flash_forward, KernelId::gemm_projection,
+               KernelId::residual_add, KernelId::gemm_up, KernelId::gelu, KernelId::gemm_down});
+    planting_ = false;
+    planted_pop();
   }
 
   /// `fault.count` times per step, spread over the layers of the first micro-batch's forward pass.

@@ -198,6 +198,25 @@ void blame_speed(const JobReport& report, const JobDelays& delays, Straggler& st
           static_cast<double>(lost_ns) * 1e-6, static_cast<double>(all_ns) * 1e-6));
 }
 
+/// Likewise of more and larger work: where what its kernels took longer over the run is most of what it took longer,
+/// they are the cause, whatever pauses precede its longest delays.
+void blame_kernels(const JobReport& report, const JobDelays& delays, const ComputeDifference* compute,
+                   Straggler& straggler) {
+  constexpr double smallest_excess = 0.005;  // of its peers' kernel time: less is not slower
+  if (compute == nullptr || !compute->of_run || is_on_gpu(straggler.cause)) return;
+  const double longer_ns = compute->own_ns - compute->peers_ns;
+  const Nanoseconds all_ns = excess_beyond_usual(report, delays, straggler);
+  if (longer_ns < smallest_excess * compute->peers_ns || 2 * longer_ns < static_cast<double>(all_ns)) return;
+  if (compute->cause() == Cause::unknown) return;
+  straggler.cause = compute->cause();
+  straggler.part = WorkPart::compute;
+  straggler.host_was_in.clear();
+  straggler.evidence.insert(
+      straggler.evidence.begin(),
+      fmt::format("its kernels took {:.3f} ms longer over the run than its peers', all of its work {:.3f} ms",
+                  longer_ns * 1e-6, static_cast<double>(all_ns) * 1e-6));
+}
+
 void complete_unknown_cause(const JobReport& report, const JobDelays& delays, Straggler& straggler) {
   if (straggler.cause == Cause::unknown && is_overfull_stage(report, delays, straggler)) {
     straggler.cause = Cause::extra_work;
@@ -223,6 +242,7 @@ void complete_cause(const JobReport& report, const JobDelays& delays, const Comp
     blame_the_link(report, delays, straggler);
   } else {
     blame_speed(report, delays, straggler);
+    blame_kernels(report, delays, compute, straggler);
     complete_unknown_cause(report, delays, straggler);
   }
   if (compute != nullptr && is_on_gpu(straggler.cause)) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "analysis/causes/named_differences.hpp"
 #include "nsys_explain/model/lower_median.hpp"
@@ -126,14 +127,16 @@ std::string_view meaning(WorkPart part) {
   return work_parts()[static_cast<std::size_t>(part)].meaning;
 }
 
-/// "12, 40, 77": the first few.
+/// "; collectives 12, 40, 77": the first few; empty where none is matched.
 std::string instance_list(const std::vector<const StragglerCase*>& cases) {
   constexpr std::size_t shown = 4;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(cases.size(), shown); ++i) {
-    text += fmt::format("{}{}", i > 0 ? ", " : "", cases[i]->instance);
-  }
-  return cases.size() > shown ? text + ", ..." : text;
+  std::vector<std::int64_t> matched;
+  for (const StragglerCase* one : cases)
+    if (one->instance >= 0) matched.push_back(one->instance);
+  if (matched.empty()) return {};
+  const std::size_t count = std::min(matched.size(), shown);
+  return fmt::format("; collectives {}{}", fmt::join(matched.begin(), matched.begin() + static_cast<std::ptrdiff_t>(count), ", "),
+                     matched.size() > shown ? ", ..." : "");
 }
 
 /// More of a part in a case, on average.
@@ -156,7 +159,7 @@ std::string case_line(const std::vector<const StragglerCase*>& speaking, std::si
       std::max_element(peers.begin(), peers.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto count = static_cast<std::int64_t>(speaking.size());
   return fmt::format(
-      "in {} of {} sampled collectives {} {:.3f} ms longer than on a median peer (most often rank {}); all of its work took {:.3f} ms longer (table straggler_cases; collectives {})",
+      "in {} of {} sampled collectives {} {:.3f} ms longer than on a median peer (most often rank {}); all of its work took {:.3f} ms longer (table straggler_cases{})",
       speaking.size(), all, range.empty() ? std::string(meaning(part)) : "the host was in " + range,
       ms(mean_more(speaking, part)), peer->first, ms(work / count), instance_list(speaking));
 }

@@ -191,7 +191,7 @@ inline constexpr struct Findings : Declaration {
 /// Single collectives with the work before them; columns with the parts of that work follow (pipeline/investigate).
 struct Cases : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "the last arriver"};
-  Integer instance{*this, "instance", "", "row of collective_instances"};
+  Integer instance{*this, "instance", "", "row of collective_instances; -1: what it came late to is not matched"};
   Integer last_enter_ns{*this, "last_enter_ns", "ns", "job time at which it entered"};
   Integer caused_wait_ns{
       *this, "caused_wait_ns", "ns",

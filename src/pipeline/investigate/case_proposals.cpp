@@ -42,9 +42,14 @@ Interval when_late(const Straggler& straggler, const StepStarts& steps) {
 /// Trace ranks, ascending.
 using TraceRanks = std::span<const std::int32_t>;
 
+/// A host that sends and one that receives are at different places of the program, whatever their roles.
+bool is_message(const Instance& instance, std::span<const InstanceArrival> arrivals) {
+  return instance.operation == Operation::send_recv && arrivals.front().timing_source == TimingSource::host_call;
+}
+
 /// The straggler, then the members whose work is nearest to the median: of its role, if there are any. Who shares its
 /// place, and so its trouble, is no measure.
-void add_members(std::span<const InstanceArrival> arrivals, std::int32_t straggler, TraceRanks place,
+void add_members(std::span<const InstanceArrival> arrivals, bool at_one_place, std::int32_t straggler, TraceRanks place,
                  const RoleOfRank& role_of, Proposal& proposal) {
   std::vector<Member> peers, alike;
   for (const InstanceArrival& arrival : arrivals) {
@@ -53,7 +58,7 @@ void add_members(std::span<const InstanceArrival> arrivals, std::int32_t straggl
       proposal.members[0] = member;
     } else if (arrival.work_ns != no_time && !std::binary_search(place.begin(), place.end(), arrival.trace_rank)) {
       peers.push_back(member);
-      if (role_of(arrival.trace_rank) == role_of(straggler)) alike.push_back(member);
+      if (at_one_place && role_of(arrival.trace_rank) == role_of(straggler)) alike.push_back(member);
     }
   }
   proposal.alike = alike.empty() ? 0 : 1;
@@ -77,7 +82,7 @@ void propose_instance(const MatchedBlock& block, const Instance& instance, Trace
   for (const InstanceArrival& arrival : arrivals) {
     if (arrival.trace_rank == instance.last_trace_rank) proposal.own_lateness_ns = arrival.own_lateness_ns;
   }
-  add_members(arrivals, instance.last_trace_rank, place, role_of, proposal);
+  add_members(arrivals, !is_message(instance, arrivals), instance.last_trace_rank, place, role_of, proposal);
   if (proposal.members[0].work_ns == no_time || proposal.member_count < 2) return;
   const Nanoseconds median_ns = proposal.members[static_cast<std::size_t>(proposal.member_count) / 2].work_ns;
   proposal.longer_ns = std::clamp<Nanoseconds>(proposal.members[0].work_ns - median_ns, 0, proposal.own_lateness_ns);
@@ -109,7 +114,7 @@ StragglerNumbers number_stragglers(std::span<Straggler* const> late, const JobRa
 /// Cases by work: the other members of what a place delayed are often of the place, too, and what made a trace rank
 /// late may lie before an earlier collective, in which nobody waited for it, or which nothing matches. So the arrivals
 /// of the (costliest) trace rank whose work was longest, beyond that of ranks of its role at the same place of the
-/// program; where such an arrival is not matched, the next one that is names the case.
+/// program; where such an arrival is not matched, the next one that is names the case, or none.
 void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const Straggler& straggler,
                           const StepStarts& steps, std::span<const std::int64_t> first_instance, Proposal proposal,
                           Shortlist& shortlist) {
@@ -127,9 +132,11 @@ void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const
   for (std::size_t i = rank.path.arrivals.size(); i-- > 0;) {
     const analysis::PathArrival& arrival = rank.path.arrivals[i];
     if (arrival.matched) next = &rank.path.outcomes[i];
-    if (!arrival.compared || next == nullptr || !arrival.whole_step || arrival.excess_work_ns <= 0) continue;
+    if (!arrival.compared || !arrival.whole_step || arrival.excess_work_ns <= 0) continue;
     if (!is_in_own_step(arrival)) continue;
-    proposal.instance = first_instance[static_cast<std::size_t>(next->communicator)] + next->sequence;
+    proposal.instance = no_instance;
+    if (next != nullptr)
+      proposal.instance = first_instance[static_cast<std::size_t>(next->communicator)] + next->sequence;
     proposal.last_enter_ns = job_time(arrival);
     proposal.span = span_of(proposal.last_enter_ns, late);
     proposal.caused_wait_ns = proposal.own_lateness_ns = proposal.longer_ns = arrival.excess_work_ns;

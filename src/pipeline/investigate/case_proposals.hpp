@@ -30,6 +30,9 @@ struct Member {
 /// Instead of a straggler: proposed because of what others waited, whoever caused it.
 inline constexpr std::int32_t nobody = -1;
 
+/// Proposal::instance of work before communication that is not matched.
+inline constexpr std::int64_t no_instance = -1;
+
 /// A place in the program that ranks of one role share: see WorkSample.
 struct ProgramPlace {
   std::uint64_t role = 0;
@@ -43,7 +46,7 @@ struct ProgramPlace {
 struct Proposal {
   std::int32_t straggler = nobody;  ///< index into the list of those who are late
   std::int32_t span = 0;
-  std::int64_t instance = 0;
+  std::int64_t instance = 0;  ///< no_instance: nothing is matched from there on
   Nanoseconds last_enter_ns = 0;
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds own_lateness_ns = 0;
@@ -52,7 +55,7 @@ struct Proposal {
   std::int32_t member_count = 0;
   std::int32_t elsewhere = 0;  ///< 1: most of its lateness came about before an earlier collective, which tells more
   std::int32_t reserved = 0;
-  std::int32_t alike = 0;  ///< 1: the others have the straggler's role
+  std::int32_t alike = 0;  ///< 1: the others have the straggler's role, and are at the same place of the program
   ProgramPlace place;
 };
 

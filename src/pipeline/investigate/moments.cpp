@@ -115,7 +115,8 @@ std::optional<Moment> telling_moment(const JobReport& report, const schema::Case
   moment.at_ns = column(*table, cases.last_enter_ns)[*best];
   const Nanoseconds step_ns = usual_step_ns(report.detail.steps);
   moment.window = around(moment.at_ns, step_ns > 0 ? step_ns : 2 * work_ns[*best]);
-  moment.title = fmt::format("Rank {} comes late to collective {}", moment.late_trace_rank, moment.instance);
+  moment.title = fmt::format("Rank {} comes late", moment.late_trace_rank);
+  if (moment.instance >= 0) moment.title += fmt::format(" to collective {}", moment.instance);
   moment.trace_ranks = {moment.late_trace_rank, moment.peer_trace_rank};
   for (const std::int32_t waiting : who_waited(report, moment)) {
     if (moment.trace_ranks.size() == most_trace_ranks) break;

@@ -168,7 +168,8 @@ std::vector<std::int64_t> instances_looked_into(const std::vector<Table>& tables
     if (table == nullptr) continue;
     const auto& instance = column(*table, of->instance);
     const auto& caused_ns = column(*table, of->caused_wait_ns);
-    for (std::size_t r = 0; r < instance.size(); ++r) cases.emplace_back(-caused_ns[r], instance[r]);
+    for (std::size_t r = 0; r < instance.size(); ++r)
+      if (instance[r] >= 0) cases.emplace_back(-caused_ns[r], instance[r]);
   }
   std::sort(cases.begin(), cases.end());
   cases.resize(std::min(cases.size(), most_looked_into));

@@ -125,6 +125,7 @@ Keys Options::noise_keys() {
   Noise& noise = arguments_.plan.noise;
   Keys keys("--noise", "ranks would vary otherwise than meant");
   keys.number("kernels", noise.kernel_noise, "relative noise of kernel durations");
+  keys.choice<Law>("law", noise.law, laws(), "of kernel durations; steady: normal");
   keys.number("wander", noise.speed_wander, "likewise of the speed of each GPU, which wanders over some eight steps");
   keys.number("pauses", noise.pause_probability, "probability of a random host pause, per rank and step");
   keys.time("pause_ms", noise.pause_mean_ns, ms, "mean length of these pauses");

@@ -11,7 +11,7 @@ export function cases() {
   if (list.length === 0) return absent("no rank is late, and no single wait is long.");
   const rows = list.map((row) => ({...row, behind_ns: behind(row), more_ns: row.part === "none" ? null : row[`${row.part}_ns`] - row[`peer_${row.part}_ns`]}));
   const link = (row) => holdsCollective(row.instance)
-    ? node("a", {href: "#collective", onclick: () => showCollective(row.instance)}, `instance ${row.instance}`) : `instance ${row.instance}`;
+    ? node("a", {href: "#collective", onclick: () => showCollective(row.instance)}, `instance ${row.instance}`) : row.instance < 0 ? "not matched" : `instance ${row.instance}`;
   const yes = (row) => row.same_kernels ? "yes" : "no";
   const table = sortableTable([{name: "instance", title: "collective", text: true, show: link}, {name: "last_enter_ns", title: "at", unit: "ns"},
     {name: "trace_rank", title: "late rank"}, {name: "caused_wait_ns", title: "caused wait", unit: "ns"}, {name: "peer_trace_rank", title: "median peer"},

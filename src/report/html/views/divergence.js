@@ -75,7 +75,7 @@ export function sideBySide(row, title = "What it did before, beside its median p
     line("synchronising calls", row.synchronisations, row.peer_synchronisations), line("allocations", row.allocations, row.peer_allocations)];
   const figure = (name, title) => ({name, title, show: (one) => (one.unit === "ns" ? duration : count)(one[name])});
   return node("div", {class: "divergence"}, node("h3", {}, title), node("p", {}, text),
-    items.length > 0 ? pairedBars(titles, items, `Work before collective ${row.instance}: ${titles.join(" beside ")}`) : null,
+    items.length > 0 ? pairedBars(titles, items, `Work before ${row.instance < 0 ? "a collective that is not matched" : `collective ${row.instance}`}: ${titles.join(" beside ")}`) : null,
     sortableTable([{name: "name", title: "part of the work", text: true}, figure("here", titles[0]), figure("peer", titles[1]), figure("difference", "difference"),
       {name: "meaning", title: "while", text: true}], lines, {label: "Work before the collective"}));
 }

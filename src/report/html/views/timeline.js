@@ -210,7 +210,7 @@ function picture(moment) {
     node("span", {class: "kinds"}, Object.keys(colours).filter((kind) => kinds.has(kind)).map((kind) => node("span", {}, node("i", {style: `background:${colours[kind]}`}), meanings[kind])))),
   node("div", {class: "lanes"}, one.canvas), status,
   node("p", {class: "note"}, `Times count from the moment (dashed line), ${duration(moment.at_ns)} of job time` +
-    (moment.late_trace_rank >= 0 ? `, when rank ${moment.late_trace_rank} entered collective ${moment.instance}` : "") + (steps ? "; dotted lines: starts of steps." : ".") +
+    (moment.late_trace_rank >= 0 ? `, when rank ${moment.late_trace_rank} entered ${moment.instance < 0 ? "a collective that is not matched" : `collective ${moment.instance}`}` : "") + (steps ? "; dotted lines: starts of steps." : ".") +
     (moment.left_out > 0 ? ` ${count(moment.left_out)} short events farther from it are left out.` : "") +
     (moment.rows.some((row) => row.kind !== "waits") ? "" : " The traces could not be read again, so only waits are shown.")), perfettoLink(moment));
 }
