@@ -30,7 +30,7 @@ def kernel_sums(trace):
 
 class SameJob(support.EndToEndTest):
     def test_both_forms_name_the_same_culprit_cause_and_saving(self):
-        exports = self.synth("exports", "--nodes", 1, "--gpus-per-node", 4, "--steps", 12, "--seed", 7,
+        exports = self.synth("exports", "--nodes", 1, "--gpus-per-node", 8, "--steps", 12, "--seed", 7,
                              "--fault", "slow_gpu:rank=2,factor=1.3")
         traces = write_traces(sorted(exports.glob("*.sqlite")), self.directory / "traces")
         expected = self.analyse(sorted(exports.glob("*.sqlite")), "of_exports")
@@ -43,7 +43,7 @@ class SameJob(support.EndToEndTest):
         self.assertIn("1.3 times slower than its peers", found["verdict"]["text"])
         self.assertAlmostEqual(found["verdict"]["saved_share"], expected["verdict"]["saved_share"], delta=0.01)
         self.assertEqual(found["collectives"], expected["collectives"])
-        self.assertEqual([entry["status"] for entry in found["inputs"]], ["ok"] * 4)
+        self.assertEqual([entry["status"] for entry in found["inputs"]], ["ok"] * 8)
 
     def test_results_do_not_depend_on_tool_ranks(self):
         exports = self.synth("exports", "--nodes", 1, "--gpus-per-node", 2, "--steps", 4)
