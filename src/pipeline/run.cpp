@@ -1,6 +1,5 @@
 #include <atomic>
 #include <chrono>
-#include <ctime>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -64,15 +63,6 @@
 
 namespace nsys_explain::pipeline {
 namespace {
-
-std::string now_utc() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32] = {};
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 /// What a failure means at some point of the run.
 struct Failure {
@@ -370,6 +360,8 @@ int Run::end_early() {
                        ? say_what_is_missing(job_)
                        : end_in_turn(job_, communicator_.rank(), had_report_, has_results_);
   ingest::remove_own_staging();
+  if (code == results_not_written && communicator_.is_root())
+    tell_failure(job_, "the run was cut off before all of its results were written", code, out_);
   return code;
 }
 
@@ -393,12 +385,14 @@ int run(const JobSpecification& job, const exchange::Communicator& communicator,
     if (communicator.is_root()) {
       problems << "nsys-explain-mpi: " << agreed.what() << '\n';
       if (!failure.advice.empty()) problems << "nsys-explain-mpi: " << failure.advice << '\n';
+      tell_failure(job, agreed.what(), failure.exit_code, out);
     }
     return failure.exit_code;
   } catch (const std::exception& alone) {
     // Not agreed on: the others may be waiting for this rank, so it takes them along.
     problems << fmt::format("nsys-explain-mpi: tool rank {}: {}\n", communicator.rank(), sentence_of(alone));
     problems.flush();
+    tell_failure(job, sentence_of(alone), results_not_written, out);
     communicator.abort(results_not_written);
   }
 }

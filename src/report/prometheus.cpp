@@ -95,12 +95,39 @@ std::optional<std::int64_t> seconds_since_1970(const std::string& date_utc) {
 
 /// When and how the run ended: a gate must tell a stale file from a new one, and a failed run from a calm one.
 void add_end(Exposition& exposition, const RunFacts& run, int exit_code) {
-  exposition.begin_family("exit_code", "Of the run; 0: all inputs were analysed.");
+  exposition.begin_family(
+      "exit_code",
+      "Of the run; 0: all inputs were analysed, 2: wrong usage, 3: none held GPU work, 4: some are missing, 5: results could not be written.");
   exposition.add({}, exit_code);
   const std::optional<std::int64_t> time = seconds_since_1970(run.date_utc);
   if (!time) return;
-  exposition.begin_family("run_timestamp_seconds", "When the run began, seconds since 1970.");
+  exposition.begin_family("run_timestamp_seconds", "When the run ended, seconds since 1970.");
   exposition.add({}, *time);
+}
+
+/// What fixing the finding of the verdict saves, and how much of the time was judged: absent where nobody knows.
+void add_verdict(Exposition& exposition, const JobVerdict& verdict) {
+  exposition.begin_family("verdict", "Always 1; what the run comes to, and the finding that says so.");
+  exposition.add({{"finding", verdict.finding},
+                  {"severity", std::string(severity_name(verdict.severity))},
+                  {"complete", verdict.complete ? "true" : "false"},
+                  {"text", verdict.text}},
+                 1);
+  if (verdict.judged_share) {
+    exposition.begin_family("judged_ratio", "Time in which the lateness of every rank could be seen / analysed time.");
+    exposition.add({}, *verdict.judged_share);
+  }
+  if (!verdict.mended) return;
+  const WhatIf& fixed = *verdict.mended;
+  exposition.begin_family(
+      "saving_ratio",
+      "Elapsed time that fixing the verdict's finding saves / elapsed time; bound: of the 95% interval.");
+  exposition.add({{"bound", "none"}}, fixed.saved_share);
+  if (fixed.low_share) exposition.add({{"bound", "low"}}, *fixed.low_share);
+  if (fixed.high_share) exposition.add({{"bound", "high"}}, *fixed.high_share);
+  exposition.begin_family("step_seconds", "Mean of a step: as it is, and with the verdict's finding fixed.");
+  exposition.add({{"as", "measured"}}, static_cast<double>(fixed.step_ns_before) / 1e9);
+  exposition.add({{"as", "fixed"}}, static_cast<double>(fixed.step_ns_after) / 1e9);
 }
 
 void add_stragglers(Exposition& exposition, const JobReport& report, const Overview& overview) {
@@ -177,6 +204,7 @@ std::string to_prometheus(const JobReport& report, std::string_view output_direc
   Exposition exposition(output_directory);
   add_job(exposition, report, overview);
   add_end(exposition, report.run, exit_code);
+  add_verdict(exposition, report.verdict);
   add_stragglers(exposition, report, overview);
   add_clock(exposition, report.clock.residual);
   add_bandwidths(exposition, report);

@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 
 #include "nsys_explain/model/names.hpp"
@@ -24,12 +25,19 @@ std::string to_summary_line(const JobReport& report, std::string_view output_dir
                 {"cost_share", straggler.cost_share}};
   };
   const bool has_time = overview.window_ns > 0;
+  const std::optional<WhatIf>& fixed = report.verdict.mended;
   const Json line{
       {"tool", "nsys-explain-mpi"},
       {"version", report.run.tool_version},
       {"exit_code", exit_code},
       {"date_utc", report.run.date_utc},
       {"verdict", valid_utf8(report.verdict.text)},
+      {"finding", report.verdict.finding},
+      {"severity", severity_name(report.verdict.severity)},
+      {"judged_share", nullable(report.verdict.judged_share)},
+      {"saved_share", fixed ? Json(fixed->saved_share) : Json(nullptr)},
+      {"low_share", fixed ? nullable(fixed->low_share) : Json(nullptr)},
+      {"high_share", fixed ? nullable(fixed->high_share) : Json(nullptr)},
       {"results", valid_utf8(output_directory)},
       {"inputs",
        {{"ok", overview.inputs_ok}, {"degraded", overview.inputs_degraded}, {"failed", overview.inputs_failed}}},

@@ -240,6 +240,21 @@ class Operators(Records):
         self.assertIn('operation="all_reduce"', text)
         self.assertEqual([p.name for p in self.directory.glob("metrics*")], ["metrics.prom"])
 
+    def test_a_run_that_fails_tells_it_in_its_metrics_and_its_line(self):
+        metrics = self.directory / "metrics.prom"
+        self.analyse(self.traces, "healthy", "--prometheus", metrics)
+        self.assertRegex(metrics.read_text(), r"(?m)^nsys_explain_exit_code\{[^}]*\} 0$")
+        for ranks in (1, 2):
+            done = self.explain(self.traces, "out", "--prometheus", metrics, "--summary-line", "--require-ranks", 9, ranks=ranks)
+            self.assertEqual(done.returncode, 4, done.stderr)
+            line = json.loads(done.stdout)
+            self.assertEqual((line["exit_code"], line["trace_ranks"], line["saved_share"]), (4, 0, None))
+            self.assertTrue(line["verdict"].startswith("No verdict: "), line["verdict"])
+            text = metrics.read_text()
+            self.assertRegex(text, r"(?m)^nsys_explain_exit_code\{[^}]*/out\"\} 4$")
+            self.assertNotIn("/healthy", text, "of an earlier run")
+            self.assertRegex(text, r"(?m)^nsys_explain_run_timestamp_seconds\{[^}]*\} [1-9][0-9]{9}$")
+
     def test_metrics_that_cannot_be_written(self):
         done = self.explain(self.traces, "out", "--prometheus", self.directory / "nowhere" / "metrics.prom")
         self.assertEqual(done.returncode, 5, done.stderr)
@@ -346,12 +361,17 @@ class CutOff(Records):
         self.assert_same_results("expected", target)
 
     def test_sigterm_leaves_a_partial_report_and_shards_that_merge_finishes(self):
-        process = self.start("out")
+        metrics = self.directory / "metrics.prom"
+        metrics.write_text("# HELP nsys_explain_run_info of an earlier run\n")
+        process = self.start("out", "--prometheus", metrics, "--summary-line")
         process.send_signal(signal.SIGTERM)
-        code, _, problems = self.finish(process)
+        code, out, problems = self.finish(process)
         self.assertEqual(code, 4, problems)
         self.assertIn("SIGTERM", problems)
         self.assertIn("reading traces", problems)
+        line = json.loads(out)
+        self.assertEqual((line["exit_code"], line["trace_ranks"], line["inputs"]["failed"]), (4, 3, 1))
+        self.assertRegex(metrics.read_text(), r"(?m)^nsys_explain_exit_code\{[^}]*\} 4$")
         self.assertIn(f"merge {self.directory}/out/shards", problems)
         self.assert_partial("out")
         self.assertEqual([p.name for p in self.directory.glob(".out*")], [], "nothing half-written stays")

@@ -98,9 +98,12 @@ int write_partial_report(const JobSpecification& job) {
   // First of all: some launchers give the survivors of a killed rank a second, others nothing.
   const bool is_heard =
       say_in_passing(fmt::format("nsys-explain-mpi: {}; making a partial report of it\n", how_to_finish(job)));
-  const int code = run_self({"merge", shards, "--out", job.output_directory, "--only-shards", "--quiet", "--timeout",
-                             std::to_string(partial_report_grace.count())},
-                            is_heard);
+  std::vector<std::string> arguments{
+      "merge",         shards,    "--out",     job.output_directory,
+      "--only-shards", "--quiet", "--timeout", std::to_string(partial_report_grace.count())};
+  if (!job.prometheus_path.empty()) arguments.insert(arguments.end(), {"--prometheus", job.prometheus_path});
+  if (job.summary_line) arguments.push_back("--summary-line");
+  const int code = run_self(std::move(arguments), is_heard);
   const bool succeeded = code == all_analysed || code == some_inputs_failed;
   say_in_passing(fmt::format("nsys-explain-mpi: {}\n",
                              succeeded ? job.output_directory + " holds a PARTIAL report" : "there is no report"));

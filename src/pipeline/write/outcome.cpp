@@ -1,6 +1,8 @@
 #include "pipeline/write/outcome.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <map>
 #include <ostream>
 #include <string>
@@ -53,7 +55,16 @@ int exit_code(const JobSpecification& job, const JobReport& report) {
   if (!is_report_worth_writing(report) || report.trace_ranks.empty()) return nothing_analysed;
   const bool ranks_missing =
       job.require_ranks && static_cast<std::int32_t>(report.trace_ranks.size()) < *job.require_ranks;
-  return failed > 0 || ranks_missing ? some_inputs_failed : all_analysed;
+  return failed > 0 || ranks_missing || job.only_shards ? some_inputs_failed : all_analysed;
+}
+
+std::string now_utc() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32] = {};
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
 }
 
 void write_metrics(const JobSpecification& job, const JobReport& report, int code) {
@@ -80,6 +91,22 @@ void print_outcome(const JobSpecification& job, const JobReport& report, int cod
   } else if (!job.quiet && has_report) {
     out << report::to_summary(report, job.output_directory);
     if (job.show_timing) out << '\n' << report::to_phase_table(report.run);
+  }
+}
+
+void tell_failure(const JobSpecification& job, const std::string& problem, int code, std::ostream& out) noexcept {
+  try {
+    JobReport report;
+    report.run.date_utc = now_utc();
+    report.run.tool_version = NSYS_EXPLAIN_VERSION;
+    report.verdict.text = "No verdict: " + problem;
+    report.verdict.complete = false;
+    JobSpecification metrics = job;
+    metrics.overwrite = false;  // nothing was checked yet: only an earlier file of metrics is replaced
+    if (job.summary_line) out << report::to_summary_line(report, job.output_directory, code) << std::endl;
+    write_metrics(metrics, report, code);
+  } catch (const std::exception&) {
+    return;
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <string>
 
 #include "nsys_explain/model/job_report.hpp"
 #include "pipeline/run/job.hpp"
@@ -13,6 +14,9 @@ bool is_report_worth_writing(const JobReport& report);
 
 int exit_code(const JobSpecification& job, const JobReport& report);
 
+/// "2026-07-01T12:00:00Z".
+std::string now_utc();
+
 /// On the first tool rank, whatever became of the run: who watches it must see that it ended, when and how. Throws
 /// where the file of --prometheus cannot be written.
 void write_metrics(const JobSpecification& job, const JobReport& report, int code);
@@ -20,5 +24,9 @@ void write_metrics(const JobSpecification& job, const JobReport& report, int cod
 /// On the first tool rank: which inputs failed, and the summary that was asked for.
 void print_outcome(const JobSpecification& job, const JobReport& report, int code, std::ostream& out,
                    std::ostream& problems);
+
+/// Of a run without a report, on one tool rank: metrics and the summary line, with the problem as its verdict. Throws
+/// nothing; what cannot be written stays as it is, and the exit code tells.
+void tell_failure(const JobSpecification& job, const std::string& problem, int code, std::ostream& out) noexcept;
 
 }  // namespace nsys_explain::pipeline

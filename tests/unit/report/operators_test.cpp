@@ -123,6 +123,37 @@ TEST(Prometheus, TellsWhenAndHowTheRunEnded) {
   EXPECT_THAT(text, HasSubstr("nsys_explain_run_timestamp_seconds{results=\"out\"} 1767323045\n"));
 }
 
+TEST(Prometheus, TellsTheVerdictWhatItSavesAndHowMuchWasJudged) {
+  JobReport report;
+  EXPECT_THAT(to_prometheus(report, "out", 3), Not(HasSubstr("saving_ratio{")));
+  report.verdict.text = "rank 5 is slow";
+  report.verdict.finding = "straggler";
+  report.verdict.severity = FindingSeverity::high;
+  report.verdict.judged_share = 0.75;
+  WhatIf fixed;
+  fixed.saved_share = 0.25;
+  fixed.low_share = 0.125;
+  fixed.step_ns_before = 40'000'000;
+  fixed.step_ns_after = 30'000'000;
+  report.verdict.mended = fixed;
+  const std::string text = to_prometheus(report, "out", 0);
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          R"(nsys_explain_verdict{results="out",finding="straggler",severity="high",complete="true",text="rank 5 is slow"} 1)"));
+  EXPECT_THAT(text, HasSubstr("nsys_explain_judged_ratio{results=\"out\"} 0.75\n"));
+  EXPECT_THAT(text, HasSubstr("nsys_explain_saving_ratio{results=\"out\",bound=\"none\"} 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("nsys_explain_saving_ratio{results=\"out\",bound=\"low\"} 0.125\n"));
+  EXPECT_THAT(text, Not(HasSubstr("bound=\"high\"")));
+  EXPECT_THAT(text, HasSubstr("nsys_explain_step_seconds{results=\"out\",as=\"fixed\"} 0.03\n"));
+  const auto line = nlohmann::json::parse(to_summary_line(report, "out", 0));
+  EXPECT_EQ(line["finding"], "straggler");
+  EXPECT_EQ(line["judged_share"], 0.75);
+  EXPECT_EQ(line["saved_share"], 0.25);
+  EXPECT_EQ(line["low_share"], 0.125);
+  EXPECT_TRUE(line["high_share"].is_null());
+}
+
 TEST(SummaryLine, IsOneLineOfJson) {
   const std::string line = to_summary_line(small_report(), "out", 4);
   EXPECT_THAT(line, Not(HasSubstr("\n")));
