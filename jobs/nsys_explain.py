@@ -110,8 +110,8 @@ class Client:
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def reports(self):
-        """The names of all reports."""
-        return [report["name"] for report in self.ask("/api/v1/reports")["reports"]]
+        """The names of all reports, the latest first."""
+        return [report["name"] for report in self.ask("/api/v1/reports?limit=10000")["reports"]]
 
     def open(self, name):
         """The report of that name: has the same methods as what open(directory) gives."""

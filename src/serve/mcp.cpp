@@ -10,6 +10,7 @@
 
 #include "pipeline/run/own_process.hpp"
 #include "serve/foreign_json.hpp"
+#include "serve/history.hpp"
 #include "serve/refusal.hpp"
 #include "serve/tools.hpp"
 
@@ -42,7 +43,13 @@ const std::vector<Tool>& tools() {
   static const Argument report{"report", "string",
                                "Name of the report, as tool reports has it; not needed where there is one only", false};
   static const std::vector<Tool> all = {
-      {"reports", "Lists the reports with their verdicts", {}},
+      {"reports",
+       "Lists the reports with their verdicts, the latest first; to compare with yesterday, take two runs of one job from it",
+       {{"find", "string", "Only reports whose name or verdict has this text", false},
+        {"job", "string", "Only runs of this job, as the list has it", false},
+        {"order", "string", "date, name, saving, severity or step; -saving sorts the largest first", false},
+        {"limit", "integer", "Most reports; 20 where left out", false},
+        {"offset", "integer", "Reports to leave out first", false}}},
       {"verdict", "Who makes the job slow, what mending saves, and the most important findings", {report}},
       {"findings", "All findings with evidence and what to do", {report}},
       {"explain_rank",
@@ -184,7 +191,16 @@ Json McpServer::call(const Json& parameters) {
 }
 
 std::string McpServer::tool_text(const std::string& tool, const Json& arguments, bool& is_error) {
-  if (tool == "reports") return reports_tool_answer(answers_.summaries());
+  if (tool == "reports") {
+    std::vector<std::pair<std::string, std::string>> parameters = {{"limit", "20"}};
+    for (const auto& item : arguments.items()) {
+      if (item.value().is_null()) continue;
+      parameters.emplace_back(item.key(),
+                              item.value().is_string() ? item.value().get<std::string>() : item.value().dump());
+    }
+    const HistoryQuery query = parse_history_query(parameters);
+    return reports_tool_answer(history_of(answers_.summaries(), query), query);
+  }
   if (tool == "compare") {
     const std::string before = named_report(arguments, "before"), after = named_report(arguments, "after");
     return compare_tool_answer(before, after, Json::parse(answers_.compare(before, after)->json));

@@ -69,7 +69,14 @@ std::string openapi_json() {
   const Json two = {parameter("before", "query", "Name of the earlier report"),
                     parameter("after", "query", "Name of the later report")};
   Json paths;
-  paths["/api/v1/reports"]["get"] = operation("The reports with verdict, saving, ranks and date", "200", Json::array());
+  paths["/api/v1/reports"]["get"] = operation(
+      "The reports with job, verdict, step, saving, ranks and date, and how many match", "200",
+      {parameter("find", "query", "Only reports whose name or verdict has this text"),
+       parameter("job", "query", "Only runs of this job"),
+       parameter("order", "query",
+                 "date, name, saving, severity or step; '-' before it: the largest first; -date where left out"),
+       parameter("limit", "query", "Most reports, 100 where left out"),
+       parameter("offset", "query", "Reports to leave out first")});
   paths["/api/v1/reports/{name}"]["get"] = operation("The same of one report", "200", Json::array({name}));
   constexpr std::array<std::pair<const char*, const char*>, 5> parts = {
       {{"verdict", "The verdict, step time and stragglers"},

@@ -26,6 +26,8 @@ li { margin: .3rem 0; } ul.links { list-style: none; padding: 0; display: flex; 
 form.upload { display: grid; grid-template-columns: 9rem 1fr; gap: .5rem 1rem; max-width: 44rem; align-items: center; }
 input, button, select { font: inherit; padding: .3rem .6rem; max-width: 100%; } button { cursor: pointer; }
 form.upload > .wide { grid-column: 1 / -1; } progress { width: 100%; }
+form.find { margin: 0 0 .8rem; } figure.steps { margin: 0 0 1rem; } figure.steps svg { width: 100%; max-width: 45rem; border-bottom: 1px solid var(--line); }
+figure.steps polyline { fill: none; stroke: var(--link); stroke-width: 2; } figure.steps polyline.fixed { stroke-dasharray: 4 4; } figure.steps circle { fill: var(--link); } figcaption { color: var(--muted); }
 details { margin: .3rem 0; } summary { cursor: pointer; }
 @media (max-width: 44rem) {
   form.upload { grid-template-columns: 1fr; }

@@ -1,5 +1,7 @@
 #include "serve/pages.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "serve/target.hpp"
@@ -37,8 +39,15 @@ std::string report_link(const std::string& name, const std::string& rest, const 
   return fmt::format("<a href=\"/reports/{}{}\">{}</a>", escaped(name), rest, html_text(text));
 }
 
+/// "33.9 ms"; "-" where no step is known.
+std::string step_text(const Json& step_ns) {
+  if (!step_ns.is_number()) return "-";
+  const double ms = step_ns.get<double>() / 1e6;
+  return ms < 1000 ? fmt::format("{:.3g} ms", ms) : fmt::format("{:.3g} s", ms / 1000);
+}
+
 std::string list_row(const Json& summary) {
-  const std::string name = text_at(summary, "name"), problem = text_at(summary, "problem");
+  const std::string name = text_at(summary, "name"), problem = text_at(summary, "problem"), job = job_of(name);
   const Json ranks = summary.value("trace_ranks", Json());
   const std::string verdict = problem.empty()
                                   ? fmt::format("<span class=\"{}\">{}</span>",
@@ -46,9 +55,60 @@ std::string list_row(const Json& summary) {
                                                 html_text(text_at(summary, "verdict")))
                                   : fmt::format("<span class=\"problem\">{}</span>", html_text(problem));
   return fmt::format(
-      "<tr><td>{}</td><td>{}</td><td class=\"number\" data-name=\"mending saves\">{}</td><td class=\"number\" data-name=\"trace ranks\">{}</td><td class=\"date\" data-name=\"analysed\">{}</td><td class=\"pick\"><label><input type=\"radio\" name=\"before\" value=\"{}\" required> before</label></td><td class=\"pick\"><label><input type=\"radio\" name=\"after\" value=\"{}\" required> after</label></td></tr>\n",
-      report_link(name, "", name), verdict, percent(summary.value("saved_share", Json())),
-      ranks.is_number() ? ranks.dump() : "-", date(text_at(summary, "date_utc")), html_text(name), html_text(name));
+      "<tr><td>{}<br><a class=\"muted\" href=\"/?job={}\">all runs of {}</a></td><td>{}</td><td class=\"number\" data-name=\"step\">{}</td><td class=\"number\" data-name=\"fixing saves\">{}</td><td class=\"number\" data-name=\"ranks\">{}</td><td class=\"date\" data-name=\"analysed\">{}</td><td class=\"pick\"><label><input type=\"radio\" name=\"before\" value=\"{}\" required> before</label></td><td class=\"pick\"><label><input type=\"radio\" name=\"after\" value=\"{}\" required> after</label></td></tr>\n",
+      report_link(name, "", name), escaped(job), html_text(job), verdict, step_text(summary.value("step_ns", Json())),
+      percent(summary.value("saved_share", Json())), ranks.is_number() ? ranks.dump() : "-",
+      date(text_at(summary, "date_utc")), html_text(name), html_text(name));
+}
+
+/// The address of the same list with another order or place.
+std::string list_address(const HistoryQuery& query, const std::string& order, std::size_t offset) {
+  std::string address = fmt::format("/?order={}", escaped(order));
+  if (!query.find.empty()) address += "&find=" + escaped(query.find);
+  if (!query.job.empty()) address += "&job=" + escaped(query.job);
+  if (query.limit != HistoryQuery{}.limit) address += fmt::format("&limit={}", query.limit);
+  if (offset > 0) address += fmt::format("&offset={}", offset);
+  return html_text(address);
+}
+
+/// A column that the list can be sorted by: the largest or latest first, and a second click the other way.
+std::string sorting_head(const HistoryQuery& query, const char* order, const char* words, const char* kind) {
+  const std::string falling = std::string("-") + order;
+  const bool is_falling = query.order == falling, is_rising = query.order == order;
+  return fmt::format("<th class=\"{}\"{}><a href=\"{}\">{}</a></th>", kind,
+                     is_falling  ? " aria-sort=\"descending\""
+                     : is_rising ? " aria-sort=\"ascending\""
+                                 : "",
+                     list_address(query, is_falling ? order : falling, 0), words);
+}
+
+/// Steps of one job's runs, the oldest at the left: as they are, and, dashed, with the verdict's finding fixed. The
+/// height is in proportion to the longest.
+std::string steps_over_runs(std::vector<Json> runs) {
+  constexpr double width = 720, height = 120, border = 10;
+  std::erase_if(runs, [](const Json& run) { return !run.value("step_ns", Json()).is_number(); });
+  if (runs.size() < 2) return "";
+  std::stable_sort(runs.begin(), runs.end(),
+                   [](const Json& a, const Json& b) { return text_at(a, "date_utc") < text_at(b, "date_utc"); });
+  double longest_ns = 0;
+  for (const Json& run : runs) longest_ns = std::max(longest_ns, run["step_ns"].get<double>());
+  std::string line, fixed, points;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Json saved = runs[i].value("saved_share", Json());
+    const double x = border + (width - 2 * border) * static_cast<double>(i) / static_cast<double>(runs.size() - 1);
+    const double tall = (height - 2 * border) * runs[i]["step_ns"].get<double>() / longest_ns;
+    const double y = height - border - tall;
+    line += fmt::format("{:.1f},{:.1f} ", x, y);
+    fixed += fmt::format("{:.1f},{:.1f} ", x, y + tall * (saved.is_number() ? saved.get<double>() : 0));
+    points += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}, {}: a step of {}; fixing saves {}</title></circle>", x,
+        y, html_text(text_at(runs[i], "name")), date(text_at(runs[i], "date_utc")), step_text(runs[i]["step_ns"]),
+        percent(saved));
+  }
+  return fmt::format(
+      "<figure class=\"steps\"><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Median step of each run, oldest first\"><polyline class=\"fixed\" points=\"{}\"/><polyline points=\"{}\"/>{}</svg><figcaption>Median step of each run, oldest first: {} to {}, the longest {}. Dashed: with the finding of its verdict fixed. The axis begins at 0.</figcaption></figure>\n",
+      width, height, fixed, line, points, step_text(runs.front()["step_ns"]), step_text(runs.back()["step_ns"]),
+      step_text(longest_ns));
 }
 
 constexpr const char* upload_part = R"(<h2>Analyse more</h2>
@@ -88,15 +148,29 @@ std::string compare_form(const std::string& name, const std::vector<std::string>
 
 }  // namespace
 
-std::string list_page(const std::vector<Json>& summaries, bool takes_analyses) {
-  std::string body = "<h1>Reports</h1>\n";
-  if (summaries.empty()) {
+std::string list_page(const History& history, const HistoryQuery& query, bool takes_analyses) {
+  std::string body = query.job.empty() ? "<h1>Reports</h1>\n"
+                                       : fmt::format("<p><a href=\"/\">All reports</a></p><h1>Runs of {}</h1>\n",
+                                                     html_text(query.job)) +
+                                             steps_over_runs(history.summaries);
+  if (history.matching == 0 && query.find.empty() && query.job.empty()) {
     body += "<p>There is no report yet.</p>\n";
   } else {
-    body +=
-        "<form action=\"/compare\"><table class=\"reports\"><thead><tr><th>report</th><th>verdict</th><th class=\"number\">saves</th><th class=\"number\">ranks</th><th>analysed, UTC</th><th class=\"pick\" colspan=\"2\">compare</th></tr></thead><tbody>\n";
-    for (const Json& summary : summaries) body += list_row(summary);
+    body += fmt::format(
+        "<form class=\"find\" role=\"search\"><input type=\"hidden\" name=\"order\" value=\"{}\"><input type=\"hidden\" name=\"job\" value=\"{}\"><label>Name or verdict <input name=\"find\" type=\"search\" value=\"{}\"></label> <button>Find</button> <span class=\"muted\">{} found</span></form>\n",
+        html_text(query.order), html_text(query.job), html_text(query.find), history.matching);
+    body += "<form action=\"/compare\"><table class=\"reports\"><thead><tr>" +
+            sorting_head(query, "name", "report", "") + sorting_head(query, "severity", "verdict", "") +
+            sorting_head(query, "step", "step", "number") + sorting_head(query, "saving", "saves", "number") +
+            "<th class=\"number\">ranks</th>" + sorting_head(query, "date", "analysed, UTC", "") +
+            "<th class=\"pick\" colspan=\"2\">compare</th></tr></thead><tbody>\n";
+    for (const Json& summary : history.summaries) body += list_row(summary);
     body += "</tbody></table><p><button>Compare</button></p></form>\n";
+    const std::size_t end = query.offset + history.summaries.size();
+    if (query.offset > 0)
+      body += fmt::format("<a href=\"{}\">Previous</a> ",
+                          list_address(query, query.order, query.offset - std::min(query.offset, query.limit)));
+    if (end < history.matching) body += fmt::format("<a href=\"{}\">Next</a>", list_address(query, query.order, end));
   }
   if (takes_analyses) body += upload_part;
   body += "<p class=\"muted\">For programs: <a href=\"/openapi.json\">/openapi.json</a></p>";

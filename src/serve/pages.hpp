@@ -4,12 +4,14 @@
 #include <vector>
 
 #include "serve/answers.hpp"
+#include "serve/history.hpp"
 
 /// The dashboard: pages made here, which need no script to be read.
 namespace nsys_explain::serve {
 
-/// All reports with verdict, saving, ranks and date; what may be started and what runs.
-std::string list_page(const std::vector<Json>& summaries, bool takes_analyses);
+/// Reports with verdict, saving, step, ranks and date, of one job with its steps over time; what may be started and
+/// what runs.
+std::string list_page(const History& history, const HistoryQuery& query, bool takes_analyses);
 /// One report: its verdict, its findings, its files.
 std::string report_page(const Json& verdict, const Json& findings, const std::vector<std::string>& others);
 /// Why there is no such page.

@@ -8,6 +8,7 @@
 #include "model/column_kind.hpp"
 #include "nsys_explain/model/time.hpp"
 #include "pipeline/run/own_files.hpp"
+#include "serve/history.hpp"
 #include "serve/refusal.hpp"
 
 namespace nsys_explain::serve {
@@ -156,14 +157,18 @@ Report::Rows Report::rows(const std::string& name, const TableQuery& query) {
 }
 
 Json summary_answer(const Report& report) {
-  const Json verdict = part(report, "verdict"), run = part(report, "run"), ranks = part(report, "trace_ranks");
+  const Json verdict = part(report, "verdict"), run = part(report, "run"), ranks = part(report, "trace_ranks"),
+             step_time = part(report, "step_time");
   const auto of = [](const Json& object, const char* key) {
     return object.is_object() && object.contains(key) ? object[key] : Json(nullptr);
   };
+  const Json steps = of(step_time, "steps");
   return {{"name", report.name()},
+          {"job", job_of(report.name())},
           {"verdict", of(verdict, "text")},
           {"severity", of(verdict, "severity")},
           {"saved_share", of(verdict, "saved_share")},
+          {"step_ns", steps.is_number() && steps > 0 ? of(step_time, "median_ns") : Json(nullptr)},
           {"trace_ranks", ranks.is_array() ? Json(ranks.size()) : Json(nullptr)},
           {"complete", of(verdict, "complete")},
           {"date_utc", of(run, "date_utc")}};

@@ -15,6 +15,7 @@
 
 #include "pipeline/run/own_process.hpp"
 #include "serve/foreign_json.hpp"
+#include "serve/history.hpp"
 #include "serve/openapi.hpp"
 #include "serve/pages.hpp"
 #include "serve/refusal.hpp"
@@ -219,8 +220,9 @@ Analyses& Service::analyses() {
 void Service::get(const httplib::Request& request, const Target& target, httplib::Response& response) {
   const std::vector<std::string>& at = target.segments;
   if (at.empty()) {
-    only_parameters(target, {});
-    return send(response, 200, list_page(answers_.summaries(), analyses_ != nullptr), html_type);
+    const HistoryQuery query = parse_history_query(target.parameters);
+    return send(response, 200, list_page(history_of(answers_.summaries(), query), query, analyses_ != nullptr),
+                html_type);
   }
   if (at.size() > 1 && at[0] == "api" && at[1] == "v1") return get_interface(target, response);
   if (at[0] == "reports" && at.size() > 1) return get_report(target, response);
@@ -244,8 +246,8 @@ void Service::get_interface(const Target& target, httplib::Response& response) {
   const std::vector<std::string>& at = target.segments;
   const auto is = [&](std::size_t parts, std::string_view word) { return at.size() == parts && at[2] == word; };
   if (is(3, "reports")) {
-    only_parameters(target, {});
-    return send_json(response, 200, {{"reports", answers_.summaries()}});
+    const History history = history_of(answers_.summaries(), parse_history_query(target.parameters));
+    return send_json(response, 200, {{"reports", history.summaries}, {"matching", history.matching}});
   }
   if (is(3, "compare")) {
     only_parameters(target, {"before", "after"});

@@ -20,6 +20,8 @@ std::string word_of(const Json& value, std::size_t longest_text) {
     return Json(beginning_of(value.get<std::string>(), longest_text))
         .dump(-1, ' ', false, Json::error_handler_t::replace);
   }
+  if (value.is_null()) return "\"unknown\"";
+  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -276,17 +278,20 @@ std::string compare_tool_answer(const std::string& before, const std::string& af
   return text.text();
 }
 
-std::string reports_tool_answer(const std::vector<Json>& summaries) {
+std::string reports_tool_answer(const History& history, const HistoryQuery& query) {
   ToolText text;
-  if (summaries.empty()) text.add("there is no report yet");
-  for (const Json& summary : summaries) {
-    const std::string name = word_of(summary.value("name", Json("")), 200);
-    text.add(fmt::format("report: {}", name));
+  if (history.matching == 0) text.add("there is no such report");
+  for (const Json& summary : history.summaries) {
+    text.add(fmt::format("report: {}, run of job {}", word_of(summary.value("name", Json("")), 200),
+                         word_of(summary.value("job", Json("")), 200)));
     const Json verdict = {{"text", summary.value("verdict", Json())},
                           {"saved_share", summary.value("saved_share", Json())}};
     text.add(object_line("report.json#/verdict", verdict));
+    text.add(object_line("report.json#/step_time", {{"median_ns", summary.value("step_ns", Json())}}));
     text.add(object_line("report.json#/run", {{"date_utc", summary.value("date_utc", Json())}}));
   }
+  if (const std::size_t shown = query.offset + history.summaries.size(); shown < history.matching)
+    text.add(fmt::format("{} more: offset {}", history.matching - shown, shown));
   return text.text();
 }
 

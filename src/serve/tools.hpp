@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "serve/history.hpp"
 #include "serve/report_answers.hpp"
 
 /// What an assistant is told. Every figure stands behind the row that holds it: `ranks[5]: wait_ns=1234` is column
@@ -37,7 +38,7 @@ std::string tool_answer(Report& report, const std::string& tool, const Json& arg
 /// The answer of `compare`, from what the command wrote.
 std::string compare_tool_answer(const std::string& before, const std::string& after, const Json& comparison);
 
-/// The answer of `reports`, from their summaries.
-std::string reports_tool_answer(const std::vector<Json>& summaries);
+/// The answer of `reports`.
+std::string reports_tool_answer(const History& history, const HistoryQuery& query);
 
 }  // namespace nsys_explain::serve

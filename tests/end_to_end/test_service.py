@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import math
 import os
 import pathlib
 import re
@@ -155,7 +156,7 @@ class Answers(ServiceTest):
         listed = {entry["name"]: entry for entry in service.api("reports")["reports"]}
         self.assertEqual(sorted(listed), ["after", "before"])
         self.assertEqual(listed["after"], service.api("reports/after"))
-        self.assertEqual(listed["after"], {"name": "after", "verdict": report["verdict"]["text"], "severity": "high",
+        self.assertEqual(listed["after"], {"name": "after", "job": "after", "step_ns": report["step_time"]["median_ns"], "verdict": report["verdict"]["text"], "severity": "high",
                                            "saved_share": report["verdict"]["saved_share"], "trace_ranks": 8, "complete": True,
                                            "date_utc": report["run"]["date_utc"]})
         verdict = service.api("reports/after/verdict")
@@ -217,6 +218,23 @@ class Answers(ServiceTest):
         self.assertEqual((status, page), (200, (self.directory / "compared" / "compare.html").read_bytes()))
         service.api("compare?before=before&after=absent", 404)
 
+    def test_the_history_is_searched_sorted_and_paged(self):
+        service = self.serve()
+        for day in ("24", "25"):
+            shutil.copytree(self.made / "reports" / "after", self.root / f"llama-2026-11-{day}")
+        end = time.monotonic() + PATIENCE_S
+        while service.api("reports?job=llama")["matching"] < 2:
+            self.assertLess(time.monotonic(), end, "the reports are not noticed")
+        names = lambda query: [one["name"] for one in service.api(f"reports?{query}")["reports"]]
+        self.assertEqual(names("job=llama&order=-name"), ["llama-2026-11-25", "llama-2026-11-24"])
+        self.assertEqual(names("find=LLAMA&order=name&limit=1&offset=1"), ["llama-2026-11-25"])
+        shares = [one["saved_share"] for one in service.api("reports?order=-saving")["reports"]]
+        self.assertEqual(shares, sorted(shares, key=lambda share: -1 if share is None else share, reverse=True))
+        service.api("reports?order=colour", 400)
+        page = service.ask("GET", "/?job=llama")[1].decode()
+        self.assertEqual(page.count("<circle"), 2)
+        self.assertNotIn("/reports/before", page)
+
     def test_pages_and_files(self):
         service = self.serve()
         page = service.ask("GET", "/")[1].decode()
@@ -272,7 +290,7 @@ class Answers(ServiceTest):
     def test_the_client_gives_what_the_files_give(self):
         service = self.serve()
         client = nsys_explain.Client(f"http://127.0.0.1:{service.port}")
-        self.assertEqual(client.reports(), ["after", "before"])
+        self.assertEqual(sorted(client.reports()), ["after", "before"])
         with client.open("after") as far, nsys_explain.open(self.root / "after") as near:
             self.assertEqual((far.verdict, far.report, far.tables()), (near.verdict, near.report, near.tables()))
             for table in near.tables():
@@ -371,7 +389,7 @@ class Analyses(ServiceTest):
         self.assertEqual(len(list(self.root.glob(".nsys-explain-serve-*"))), 1)
         again = self.serve()
         self.assertEqual(len(list(self.root.glob(".nsys-explain-serve-*"))), 1)
-        self.assertEqual([r["name"] for r in again.api("reports")["reports"]], ["after", "before", "done"])
+        self.assertEqual([r["name"] for r in again.api("reports?order=name")["reports"]], ["after", "before", "done"])
         self.assertEqual((self.root / "done" / "report.json").read_bytes(), expected)
         self.assertEqual(again.stop(), 0)
         self.assertEqual(sorted(path.name for path in self.root.iterdir()), ["after", "before", "done"])
@@ -695,8 +713,10 @@ class Mcp(ServiceTest):
                 rest = rest[end:].removeprefix(", ")
                 if isinstance(value, str) and value.endswith("..."):
                     self.assertTrue(str(at[key]).startswith(value[:-3]), line)
+                elif isinstance(at[key], float):  # six digits
+                    self.assertTrue(math.isclose(value, at[key], rel_tol=1e-5), f"{key} in {line}")
                 else:
-                    self.assertEqual(value, at[key], f"{key} in {line}")
+                    self.assertEqual(value, "unknown" if at[key] is None else at[key], f"{key} in {line}")
                 figures += isinstance(value, (int, float))
         self.assertLessEqual(len(re.findall(r"[A-Za-z]{1,4}|\d{1,3}|[^\sA-Za-z\d]", text)), 2000)
         return figures

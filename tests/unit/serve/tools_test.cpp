@@ -47,7 +47,7 @@ TEST(CompareTool, NamesThePlaceOfEveryFigureAndTellsWhatIsProvenFirst) {
     "changes": [{"name": "a", "ratio": 1.1, "significant": false}, {"name": "b", "ratio": 2.0, "significant": true}]})");
   EXPECT_EQ(compare_tool_answer("x", "y", comparison),
             "before: \"x\"\nafter: \"y\"\ncompare.json#: verdict=\"worse\"\ncompare.json#/headline: ratio=1.25\n"
-            "compare.json#/changes/1: name=\"b\", ratio=2.0, significant=true\n"
+            "compare.json#/changes/1: name=\"b\", ratio=2, significant=true\n"
             "compare.json#/changes/0: name=\"a\", ratio=1.1, significant=false\n");
 }
 
