@@ -4,6 +4,7 @@ import {readFileSync, statSync} from "node:fs";
 import {createRequire} from "node:module";
 import {dirname, join} from "node:path";
 
+import {apart, roundTicks} from "../../src/report/html/format.js";
 import {viewOfFinding} from "../../src/report/html/views/finding_views.js";
 
 const [modules, given] = process.argv.slice(2);
@@ -233,6 +234,13 @@ const tests = {
     await page.locator("#verdict .quality summary").click();
     assert.match(await page.locator("#verdict .facts").innerText(), /Matched by\s+NCCL payload/);
     await page.locator("#verdict .quality summary").click();
+  },
+
+  async "names that are cut are told apart, and round numbers stand on axes"() {
+    assert.deepEqual(apart(["short", "kernel_of_a_library<float, 4>", "kernel_of_a_library<half, 4>"], 18), ["short", "kernel\u2026ry<float, \u2026", "kernel\u2026ry<half, 4>"]);
+    assert.deepEqual(apart(["kernel_of_a_library<float>", "kernel_of_a_library<float>"], 18), ["kernel_of_a_libra\u2026", "kernel_of_a_libra\u2026"]);
+    assert.deepEqual(roundTicks(524.6e6, 1542e6, 6), [600e6, 800e6, 1000e6, 1200e6, 1400e6]);
+    assert.deepEqual(roundTicks(-3, 4, 4), [-2, 0, 2, 4]);
   },
 
   async "headings are words, not names of columns"() {

@@ -8,7 +8,7 @@ import {count, duration, node, rough, roundTicks, short} from "../format.js";
 // the page holds bins, neighbours alike as one.
 
 const parts = [
-  {name: "compute or copies", of: (cell) => cell >> 4, colour: palette[0], pattern: "plain"},
+  {name: ranks.some((rank) => rank.opaque_graph_ns > 0) ? "compute, copies, or graphs recorded as one interval" : "compute or copies", of: (cell) => cell >> 4, colour: palette[0], pattern: "plain"},
   {name: "waits for who comes late", of: (cell) => (cell >> 2) & 3, colour: palette[3], pattern: "stripes"},
   {name: "exposed communication", of: (cell) => cell & 3, colour: palette[1], pattern: "dots"},
 ];
@@ -141,8 +141,9 @@ function drawing(tell) {
     context.fillStyle = style("--muted");
     const length = span.end_ns - span.start_ns;
     for (const after of roundTicks(0, length, width() / 110)) {
-      context.textAlign = after === 0 ? "left" : "center";
-      context.fillText(after === 0 ? "start" : `+${rough(after)}`, gutter + width() * after / length, axisHeight / 2);
+      const place = gutter + width() * after / length;
+      context.textAlign = after === 0 ? "left" : place > gutter + width() - 30 ? "right" : "center";
+      context.fillText(after === 0 ? "start" : `+${rough(after)}`, place, axisHeight / 2);
     }
     context.textAlign = "left";
   }
