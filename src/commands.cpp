@@ -50,7 +50,8 @@ EXAMPLES
   pipeline::ShowRequest request;
   bool json = false, csv = false;
   app.add_option("store", request.store_path, "The directory of a report, or its store.h5")->required();
-  app.add_option("subject", request.subject, "ranks, collectives, findings, any table; rank N, rank N TABLE; instance N")
+  app.add_option("subject", request.subject,
+                 "ranks, collectives, findings, any table; rank N, rank N TABLE; instance N")
       ->expected(0, 3);
   app.add_option("--limit", request.limit, "Most rows per table; 0: all")->capture_default_str();
   auto* as_json = app.add_flag("--json", json, "Print JSON");

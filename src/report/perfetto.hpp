@@ -22,8 +22,8 @@
 /// Findings are a process with a track each. Every host is a process with a counter of its waiting ranks, every trace
 /// rank is one with a track per communicator, per stream, and for the ranges and calls of its threads, and with its
 /// counters. Kernels and copies carry their launch (grid, block, registers, bytes), and an arrow leads to them from the
-/// call that launched them. Times are job time in microseconds with three decimals, so exact. Perfetto knows no colours and picks one
-/// by a slice's name: waits are all called "wait"; other viewers go by `cname`.
+/// call that launched them. Times are job time in microseconds with three decimals, so exact. Perfetto knows no colours
+/// and picks one by a slice's name: waits are all called "wait"; other viewers go by `cname`.
 namespace nsys_explain::report {
 
 /// One collective and the arrivals to show of it, by enter.

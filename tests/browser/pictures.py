@@ -14,8 +14,8 @@ import sys
 import tempfile
 
 IMAGES = pathlib.Path(__file__).resolve().parents[2] / "docs" / "images"
-# Name, what of the page it shows, size of the window.
-PICTURES = [("report.png", "overview", (1400, 1000)), ("timeline.png", "lanes", (1400, 520))]
+# Name, group of the page (without scrolling: pictures of what was scrolled to are shifted), size of the window.
+PICTURES = [("report.png", "overview", (1400, 1000)), ("timeline.png", "moments", (1400, 560))]
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
 
 
@@ -37,8 +37,8 @@ def demo(root):
 
 def take(page, part, size, picture):
     # Virtual time: what the page does by and by is done when the picture is taken, however slow the machine.
-    subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking",
-                    "--virtual-time-budget=5000", f"--user-data-dir={picture.parent / 'profile'}", f"--screenshot={picture}",
+    subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-prefers-reduced-motion",
+                    "--disable-background-networking", "--virtual-time-budget=5000", f"--user-data-dir={picture.parent / 'profile'}", f"--screenshot={picture}",
                     f"--window-size={size[0]},{size[1]}", f"file://{page}#{part}"], check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, timeout=120)
 

@@ -4,6 +4,7 @@ import {readFileSync, statSync} from "node:fs";
 import {createRequire} from "node:module";
 import {dirname, join} from "node:path";
 
+import {apart, roundTicks} from "../../src/report/html/format.js";
 import {viewOfFinding} from "../../src/report/html/views/finding_views.js";
 
 const [modules, given] = process.argv.slice(2);
@@ -91,8 +92,6 @@ const tests = {
     assert.match(await banner.locator("li").first().innerText(), new RegExp(`${host}, GPU \\d \\(${gpu}\\)`));
     assert.ok((await page.title()).startsWith(report.verdict.text.slice(0, 40)), await page.title());
     assert.ok((await page.title()).includes("- job -"), "the directory of the traces");
-    // One figure of what it costs per day: that of the finding.
-    assert.equal((await page.locator("#overview").innerText()).match(/GPU-hours/g)?.length, 1);
   },
 
   async "the overview is the verdict, where a step goes, who is late when, and the findings; what it rests on is folded"() {
@@ -101,7 +100,7 @@ const tests = {
     assert.deepEqual(await page.locator("#overview > section").evaluateAll((all) => all.map((one) => one.id)),
       ["verdict", "step-bar", "lateness", "findings", "steps"]);
     assert.equal(await page.locator("#verdict .quality").evaluate((details) => details.open), false);
-    assert.match(await page.locator("#verdict .quality summary").innerText(), /8 inputs ok, \d+ collectives matched/);
+    assert.match(await page.locator("#verdict .quality summary").innerText(), /8 inputs ok, [\d,]+ collectives matched/);
     // Compute takes most of a step, and more of the late rank's.
     const widths = (bar) => page.locator("#step-bar .bar").nth(bar).locator("i").evaluateAll((all) => all.map((one) => parseFloat(one.style.width)));
     const [mean, own] = [await widths(0), await widths(1)];
@@ -135,11 +134,11 @@ const tests = {
     await canvas.focus();
     await page.keyboard.press(first > 0 ? "ArrowRight" : "ArrowLeft");
     assert.equal(await pixels(), shown);
-    // Rows from top to bottom: a node and its four ranks, twice. Of the late rank nothing waits, of the others much.
+    // Rows from top to bottom: a node and its four ranks, twice. The late one waits less than the peer beside it.
     await canvas.scrollIntoViewIfNeeded();
     const box = await canvas.boundingBox();
     const told = new Map();
-    for (let y = 24; y < box.height; y += 6) for (let x = 130; x < box.width - 6; x += 9) {
+    for (let y = 24; y < box.height; y += 10) for (let x = 130; x < box.width - 6; x += 24) {
       await page.mouse.move(box.x + x, box.y + y);
       const text = await page.locator("#lanes output").innerText();
       const rank = Number(text.match(/^Rank (\d+)/)?.[1] ?? -1);
@@ -148,7 +147,7 @@ const tests = {
     assert.deepEqual([...told.keys()].filter((rank) => rank >= 0), [...Array(pages.ranks).keys()]);
     const waiting = (rank) => told.get(rank).filter((text) => text.includes("waits for who comes late")).length / told.get(rank).length;
     assert.ok(told.get(pages.lateRank).every((text) => text.includes("(late)")));
-    assert.ok(waiting(4) > 0.03 && waiting(4) > 3 * waiting(pages.lateRank), `${waiting(4)} ${waiting(pages.lateRank)}`);
+    assert.ok(waiting(4) > 0.2 && waiting(4) > 2 * waiting(pages.lateRank), `${waiting(4)} ${waiting(pages.lateRank)}`);
   },
 
   async "from the verdict to the evidence in two clicks"() {
@@ -232,7 +231,16 @@ const tests = {
     assert.match(await page.locator("#facts tr.marked").first().innerText(), /driver[^]*differs/);
     assert.equal(await page.locator("#budget .chart").count(), 2, "budget and overlap");
     await see(page, "overview");
+    await page.locator("#verdict .quality summary").click();
     assert.match(await page.locator("#verdict .facts").innerText(), /Matched by\s+NCCL payload/);
+    await page.locator("#verdict .quality summary").click();
+  },
+
+  async "names that are cut are told apart, and round numbers stand on axes"() {
+    assert.deepEqual(apart(["short", "kernel_of_a_library<float, 4>", "kernel_of_a_library<half, 4>"], 18), ["short", "kernel\u2026ry<float, \u2026", "kernel\u2026ry<half, 4>"]);
+    assert.deepEqual(apart(["kernel_of_a_library<float>", "kernel_of_a_library<float>"], 18), ["kernel_of_a_libra\u2026", "kernel_of_a_libra\u2026"]);
+    assert.deepEqual(roundTicks(524.6e6, 1542e6, 6), [600e6, 800e6, 1000e6, 1200e6, 1400e6]);
+    assert.deepEqual(roundTicks(-3, 4, 4), [-2, 0, 2, 4]);
   },
 
   async "headings are words, not names of columns"() {

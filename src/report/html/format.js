@@ -85,13 +85,15 @@ function sharedStart(a, b) {
 // Each as short() has it; those that would look alike keep their beginning and what tells them apart.
 export function apart(texts, length = 60) {
   const cut = texts.map((text) => short(text, length));
-  return texts.map((text, i) => {
-    const twins = texts.filter((other, j) => other !== text && cut[j] === cut[i]);
-    if (twins.length === 0) return cut[i];
-    const start = Math.floor(length / 3);
-    const differs = Math.min(...twins.map((other) => sharedStart(text, other)));
-    return short(`${text.slice(0, start)}\u2026${text.slice(Math.max(start, differs - 3))}`, length);
-  });
+  const alike = new Map();
+  texts.forEach((text, i) => alike.set(cut[i], (alike.get(cut[i]) ?? new Set()).add(text)));
+  const start = Math.floor(length / 3);
+  const shared = new Map([...alike].filter(([, twins]) => twins.size > 1).map(([look, twins]) => {
+    const sorted = [...twins].sort();  // all share what the first and the last do
+    return [look, sharedStart(sorted[0], sorted.at(-1))];
+  }));
+  return texts.map((text, i) => !shared.has(cut[i]) ? cut[i]
+    : short(`${text.slice(0, start)}\u2026${text.slice(Math.max(start, shared.get(cut[i]) - 3))}`, length));
 }
 
 // Columns say what is special about them: "1: what it means" is a yes, and "; -1: not known" or "else -1" a missing value

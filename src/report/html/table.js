@@ -1,5 +1,5 @@
 import {columns as columnsOf, description, late, leftOut, rows as rowsOf} from "./data.js";
-import {count, heading, node, short, value} from "./format.js";
+import {apart, count, heading, node, short, value} from "./format.js";
 
 // Tables that sort by any column, search, filter and go to a spreadsheet.
 
@@ -67,14 +67,14 @@ function firstAndMarked(rows, limit, marked) {
   return rows.filter((row, place) => place < limit || (marked?.(row) && ++others <= limit));
 }
 
-function bodyRow(columns, row, options) {
-  const cells = columns.map((column) => {
-    const content = shown(column, row);
-    const isNode = content instanceof Node;
-    return node("td", {class: column.text ? "text" : null, title: !isNode && column.text ? short(content, 400) : null},
-      isNode ? content : column.text ? short(content, 90) : content);
-  });
-  return node("tr", {class: options.marked?.(row) ? "marked" : null, id: options.id?.(row)}, cells);
+function bodyRows(columns, rows, options) {
+  const contents = columns.map((column) => rows.map((row) => shown(column, row)));
+  const texts = columns.map((column, c) => column.text ? apart(contents[c].map((content) => content instanceof Node ? "" : String(content)), 90) : null);
+  return rows.map((row, r) => node("tr", {class: options.marked?.(row) ? "marked" : null, id: options.id?.(row)}, columns.map((column, c) => {
+    const content = contents[c][r];
+    const isText = column.text && !(content instanceof Node);
+    return node("td", {class: column.text ? "text" : null, title: isText ? short(content, 400) : null}, isText ? texts[c][r] : content);
+  })));
 }
 
 // columns: [{name, title, unit, text, show(row)}]; rows: objects by column name.
@@ -91,7 +91,7 @@ export function sortableTable(columns, rows, options = {}) {
   function fill() {
     const found = filtered(rows, columns, search.value);
     const seen = firstAndMarked(inOrder(found, order), limit, options.marked);
-    body.replaceChildren(...seen.map((row) => bodyRow(columns, row, options)));
+    body.replaceChildren(...bodyRows(columns, seen, options));
     more.hidden = seen.length === found.length;
     tally.textContent = `${seen.length < found.length ? `${count(seen.length)} of ` : ""}${count(found.length)} ${found.length === 1 ? "row" : "rows"}` +
       (seen.length < found.length && options.marked && found.some(options.marked) ? ", late ones among them" : "") +

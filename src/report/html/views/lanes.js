@@ -1,21 +1,21 @@
 import {absent, record} from "../absent.js";
 import {palette} from "../charts.js";
 import {onThemeChange, style} from "../colours.js";
-import {identity, laneRows, lanes, late, ranks, steps} from "../data.js";
-import {count, duration, node, rough, roundTicks} from "../format.js";
+import {identity, laneRows, lanes, late, ranks, report, steps} from "../data.js";
+import {count, duration, node, rough, roundTicks, short} from "../format.js";
 
 // Every rank in one step, a row each, nodes together: compute, waiting, exposed transfers, and nothing. As many boxes as
 // the page holds bins, neighbours alike as one.
 
 const parts = [
-  {name: "compute or copies", of: (cell) => cell >> 4, colour: palette[0], pattern: "plain"},
+  {name: ranks.some((rank) => rank.opaque_graph_ns > 0) ? "compute, copies, or graphs recorded as one interval" : "compute or copies", of: (cell) => cell >> 4, colour: palette[0], pattern: "plain"},
   {name: "waits for who comes late", of: (cell) => (cell >> 2) & 3, colour: palette[3], pattern: "stripes"},
   {name: "exposed communication", of: (cell) => cell & 3, colour: palette[1], pattern: "dots"},
 ];
 const idle = "nothing on the GPU (blank)";
 
 // In pixels.
-const [gutter, axisHeight, nodeHeight] = [118, 22, 18];
+const [gutter, axisHeight, nodeHeight, lateHeight] = [140, 22, 18, 12];
 const rowHeightOf = (rows) => Math.max(3, Math.min(18, Math.floor(560 / rows)));
 const leastLabelled = 11;  // height of a row that gets its number
 const font = "11px system-ui, sans-serif";
@@ -49,26 +49,29 @@ function swatch(part) {
   return canvas;
 }
 
-// Rows from top to bottom: a head for each node, then its ranks.
+// Rows from top to bottom: nodes, each with its ranks. Where rows are thin, the node's name stands beside them; late ranks
+// are never thin.
 function layOut() {
   const hosts = new Map();
   lanes.ranks.forEach((rank, index) => {
     const host = identity.get(rank)?.host || "unknown node";
     hosts.set(host, [...(hosts.get(host) ?? []), {rank, index}]);
   });
-  const height = rowHeightOf(lanes.ranks.length);
-  const rows = [];
+  const usual = rowHeightOf(lanes.ranks.length);
+  const rows = [], heads = [];
   let y = axisHeight;
   for (const [host, members] of hosts) {
-    rows.push({y, host});
-    y += nodeHeight;
+    heads.push({y: y + nodeHeight / 2, host});
+    const end = y + nodeHeight;
+    if (usual >= leastLabelled) y = end;
     for (const member of members) {
-      rows.push({y, ...member});
+      const height = late.has(member.rank) ? Math.max(usual, lateHeight) : usual;
+      rows.push({y, height, ...member});
       y += height;
     }
-    y += 3;
+    y = Math.max(y, end) + 3;
   }
-  return {rows, height, whole: y + 2};
+  return {rows, heads, whole: y + 2};
 }
 
 // Thirds of a cell in words.
@@ -79,7 +82,7 @@ function told(cell) {
 }
 
 function drawing(tell) {
-  const {rows, height, whole} = layOut();
+  const {rows, heads, whole} = layOut();
   const canvas = node("canvas", {tabindex: 0, role: "application", style: `height:${whole}px`,
     "aria-label": "What every rank did in one step. Left and right: the step before and the next."});
   let span = null, cells = [];
@@ -89,9 +92,9 @@ function drawing(tell) {
     const pixels = width() / lanes.bins;
     let bin = 0;
     for (const [cell, length] of cells[row.index]) {
-      let bottom = row.y + height - 1;
+      let bottom = row.y + row.height - 1;
       parts.forEach((part, i) => {
-        const tall = part.of(cell) / 3 * (height - 1);
+        const tall = part.of(cell) / 3 * (row.height - 1);
         if (tall === 0) return;
         context.fillStyle = fills[i];
         context.fillRect(gutter + bin * pixels, bottom - tall, Math.max(0.5, length * pixels), tall);
@@ -102,16 +105,16 @@ function drawing(tell) {
     if (!late.has(row.rank)) return;
     context.strokeStyle = style("--bad");
     context.lineWidth = 1.5;
-    context.strokeRect(gutter - 0.75, row.y - 0.75, width() + 1.5, height + 0.5);
+    context.strokeRect(gutter - 0.75, row.y - 0.75, width() + 1.5, row.height + 0.5);
   }
 
   function drawLabel(context, row) {
     const isLate = late.has(row.rank);
-    if (height < leastLabelled && !isLate) return;
+    if (row.height < leastLabelled) return;
     context.fillStyle = style(isLate ? "--bad" : "--muted");
     context.font = isLate ? `bold ${font}` : font;
     context.textAlign = "right";
-    context.fillText(isLate ? `late: rank ${row.rank}` : `rank ${row.rank}`, gutter - 6, row.y + height / 2);
+    context.fillText(isLate ? `late: rank ${row.rank}` : `rank ${row.rank}`, gutter - 6, row.y + row.height / 2);
     context.textAlign = "left";
   }
 
@@ -124,16 +127,11 @@ function drawing(tell) {
     context.scale(ratio, ratio);
     context.textBaseline = "middle";
     const fills = parts.map((part) => fill(context, part));
-    for (const row of rows) {
-      if (row.host === undefined) {
-        drawRow(context, fills, row);
-        continue;
-      }
-      context.font = `bold ${font}`;
-      context.fillStyle = style("--text");
-      context.fillText(row.host, 4, row.y + nodeHeight / 2);
-    }
-    for (const row of rows) if (row.host === undefined) drawLabel(context, row);
+    for (const row of rows) drawRow(context, fills, row);
+    for (const row of rows) drawLabel(context, row);
+    context.font = `bold ${font}`;
+    context.fillStyle = style("--text");
+    for (const {y, host} of heads) context.fillText(short(host, 12), 4, y);
     drawAxis(context);
     canvas.dataset.drawn = "yes";
   }
@@ -143,15 +141,16 @@ function drawing(tell) {
     context.fillStyle = style("--muted");
     const length = span.end_ns - span.start_ns;
     for (const after of roundTicks(0, length, width() / 110)) {
-      context.textAlign = after === 0 ? "left" : "center";
-      context.fillText(after === 0 ? "start" : `+${rough(after)}`, gutter + width() * after / length, axisHeight / 2);
+      const place = gutter + width() * after / length;
+      context.textAlign = after === 0 ? "left" : place > gutter + width() - 30 ? "right" : "center";
+      context.fillText(after === 0 ? "start" : `+${rough(after)}`, place, axisHeight / 2);
     }
     context.textAlign = "left";
   }
 
   canvas.addEventListener("pointermove", (event) => {
     const box = canvas.getBoundingClientRect();
-    const row = rows.find((one) => one.host === undefined && event.clientY - box.top >= one.y && event.clientY - box.top < one.y + height);
+    const row = rows.find((one) => event.clientY - box.top >= one.y && event.clientY - box.top < one.y + one.height);
     let bin = Math.floor((event.clientX - box.left - gutter) / width() * lanes.bins);
     if (!row || bin < 0 || bin >= lanes.bins) return;
     const at = (span.end_ns - span.start_ns) * bin / lanes.bins;
@@ -160,7 +159,8 @@ function drawing(tell) {
   });
   new ResizeObserver(draw).observe(canvas);
   onThemeChange(draw);
-  return {canvas, show: (next) => { span = next; cells = laneRows(span); draw(); }};
+  const firstLate = rows.find(({rank}) => late.has(rank));
+  return {canvas, from: firstLate ? Math.max(0, firstLate.y - 240) : 0, show: (next) => { span = next; cells = laneRows(span); draw(); }};
 }
 
 const nameOf = (span) => span.step < 0 ? "the whole run" : `step ${span.step}`;
@@ -179,7 +179,7 @@ function stepsHeld() {
 export function rankLanes() {
   if (!lanes) return absent("the run was not replayed, so what every rank did side by side is not known.", ranks.length < 2 ? record.everyRank : null);
   const status = node("output", {"aria-live": "polite"}, "Point at a row for what its rank did.");
-  const {canvas, show} = drawing((text) => { status.textContent = text; });
+  const {canvas, from, show} = drawing((text) => { status.textContent = text; });
   let at = lanes.first;
   const select = node("select", {"aria-label": "Step", onchange: () => go(Number(select.value))},
     lanes.spans.map((span, i) => node("option", {value: i}, `${nameOf(span)}, ${duration(span.end_ns - span.start_ns)}${i === lanes.first && span.step >= 0 ? " (shown first: of the moment below)" : ""}`)));
@@ -200,12 +200,15 @@ export function rankLanes() {
     event.preventDefault();
   });
   go(at);
+  const frame = node("div", {class: "lanes all-ranks"}, canvas);
+  requestAnimationFrame(() => { frame.scrollTop = from; });
   const all = steps?.start_ns.length ?? 0;
   return node("div", {}, node("div", {class: "controls"}, lanes.spans.length > 1 ? [before, select, next] : node("span", {}, nameOf(lanes.spans[0])),
     node("span", {class: "kinds"}, parts.map((part) => node("span", {}, swatch(part), part.name)), node("span", {}, idle))),
-  node("div", {class: "lanes all-ranks"}, canvas), status,
+  frame, status,
   node("p", {class: "note"}, (lanes.spans[0].step < 0 ? "No steps are known. " : lanes.spans.length === all ? `All ${count(all)} steps are here (${stepsHeld()}). `
     : `Of ${count(all || lanes.spans.length)} steps ${lanes.spans.length} are here: ${stepsHeld()}; --perfetto has all. `) +
     `A row has ${count(lanes.bins)} spans of time; the height of a box is its share of the span, in thirds. Rows of short kernels count as busy evenly between the first and the last of them.` +
+    (report.clock.smallest_skew_ns === null ? "" : ` Waiting of less than ${duration(report.clock.smallest_skew_ns)} is within what the clocks leave open.`) +
     (late.size > 0 ? " Late ranks are framed." : "")));
 }
