@@ -18,10 +18,12 @@ constexpr std::array<std::string_view, 12> no_events{
     "NVTX_EXPORT_", "DYNAMIC_NVTXPAYLOAD_", "ANALYSIS_",  "GENERIC_EVENT_",   "NIC_ID_MAP",    "PROCESSES"};
 
 /// Tables whose rows are read; a call chain is part of its event.
-constexpr std::array<std::string_view, 29> read_tables{"COMPOSITE_EVENTS",
+constexpr std::array<std::string_view, 31> read_tables{"COMPOSITE_EVENTS",
+                                                       "CUBLAS_EVENTS",
                                                        "CUDA_CALLCHAINS",
                                                        "CUDA_GPU_MEMORY_USAGE_EVENTS",
                                                        "CUDA_GRAPH_NODE_EVENTS",
+                                                       "CUDNN_EVENTS",
                                                        "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
                                                        "CUPTI_ACTIVITY_KIND_DRIVER",
                                                        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",

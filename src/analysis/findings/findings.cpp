@@ -19,6 +19,7 @@
 #include "analysis/findings/communication_findings.hpp"
 #include "analysis/findings/connection_findings.hpp"
 #include "analysis/findings/contention_findings.hpp"
+#include "analysis/findings/core_findings.hpp"
 #include "analysis/findings/cuda_error_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
@@ -272,6 +273,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_run_fact_findings(report, findings);
   add_cuda_error_findings(report, findings);
   add_shared_gpu_finding(report, findings);
+  add_core_findings(report, findings);
   add_dominant_kernel_finding(report, findings);
   for (Finding& finding : findings)
     if (!finding.mended && !names_who_is_late(finding)) tell_saving(report, finding);

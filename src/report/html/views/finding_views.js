@@ -37,6 +37,7 @@ export const viewOfFinding = {
   "pipeline-bubble": "budget",
   "profiler-overhead": "host",
   "rotating-delay": "heat",
+  "shared-core": "host",
   "shared-gpus": "facts",
   "short-capture": "budget",
   "slow-gpu": "strips",
@@ -48,6 +49,7 @@ export const viewOfFinding = {
   "unproven-straggler": "cases",
   "unseen-straggler": "strips",
   "hidden-straggler": "cases",
+  "unbound-host": "host",
   "withheld-arrivals": "communicators",
   "weak-launch-attribution": "coverage",
 };
