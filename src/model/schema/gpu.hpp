@@ -308,6 +308,22 @@ inline constexpr struct GpuTrace : Declaration {
   Text block{*this, "block", "", "threads of a block: x, y, z"};
 } gpu_trace{{"gpu_trace", "One row per kernel, copy, set and graph: only with --gpu-trace"}};
 
+inline constexpr struct Layers : Declaration {
+  Integer pass{*this, "pass", "", "a sequence of kernels that repeats within a step: 0 the first, as a forward pass"};
+  Integer layer{*this, "layer", "", "0 the first of its pass"};
+  Integer steps{*this, "steps", "", "that run the same kernels in the same order: those summed here"};
+  Integer kernels{*this, "kernels", "", "compute kernels"};
+  Integer time_ns{*this, "time_ns", "ns", "to the first kernel of the next layer: the sum of what follows"};
+  Integer compute_ns{*this, "compute_ns", "ns", "compute kernels"};
+  Integer exposed_communication_ns{*this, "exposed_communication_ns", "ns",
+                                   "communication without compute, waiting for others included"};
+  Integer copy_ns{*this, "copy_ns", "ns", "copies, sets and graphs recorded as one interval, under neither"};
+  Integer idle_ns{*this, "idle_ns", "ns", "no GPU activity: gaps between launches"};
+  Integer collectives{*this, "collectives", "", "entered within it"};
+} layers{{"layers",
+          "Repeats of a sequence of compute kernels (name and grid) within a step: the layers of a model, as a rule, "
+          "told without NVTX; layers at the ends that differ are not among them"}};
+
 inline constexpr struct CudaApiGpu : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};
   Text category{*this, "category", "", "CUDA_API, CUDA_KERNEL or MEMORY_OPER"};
