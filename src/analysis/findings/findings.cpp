@@ -25,6 +25,7 @@
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/link_findings.hpp"
+#include "analysis/findings/memory_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
 #include "analysis/findings/overlap_reasons.hpp"
 #include "analysis/findings/shared_gpu_findings.hpp"
@@ -274,6 +275,7 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_cuda_error_findings(report, findings);
   add_shared_gpu_finding(report, findings);
   add_core_findings(report, findings);
+  add_memory_growth_finding(report, findings);
   add_dominant_kernel_finding(report, findings);
   for (Finding& finding : findings)
     if (!finding.mended && !names_who_is_late(finding)) tell_saving(report, finding);

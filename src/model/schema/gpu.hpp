@@ -70,6 +70,13 @@ inline constexpr struct MemoryTransfers : Declaration {
   Real bandwidth_gbs{*this, "bandwidth_gbs", "GB/s", "bytes over the sum of durations"};
 } memory_transfers{{"memory_transfers", "Copies and sets by operation and kind of memory"}};
 
+inline constexpr struct GpuMemory : Declaration {
+  Time start_ns{*this, "start_ns", "ns", "begin of the span of time"};
+  Text memory{*this, "memory", "", "kind of memory"};
+  Integer in_use_bytes{*this, "in_use_bytes", "bytes", "at the end of the span"};
+  Integer peak_bytes{*this, "peak_bytes", "bytes", "most within the span"};
+} gpu_memory{{"gpu_memory", "Memory in use over time, counted from the start of the trace"}};
+
 inline constexpr struct GpuMemorySummary : Declaration {
   Text memory{*this, "memory", "", "kind of memory"};
   Integer allocations{*this, "allocations"};

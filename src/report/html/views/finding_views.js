@@ -22,6 +22,7 @@ export const viewOfFinding = {
   "longest-stage": "budget",
   "low-nvtx-coverage": "coverage",
   "missing-ranks": "communicators",
+  "memory-growth": "host",
   "mixed-captures": "facts",
   "mixed-gpus": "facts",
   "mixed-hosts": "facts",
