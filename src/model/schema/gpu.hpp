@@ -313,6 +313,10 @@ inline constexpr struct GpuTrace : Declaration {
   Text destination{*this, "destination", "", "kind of memory that a copy or set writes"};
   Text grid{*this, "grid", "", "blocks of a kernel: x, y, z"};
   Text block{*this, "block", "", "threads of a block: x, y, z"};
+  Integer registers{*this, "registers", "", "of a kernel, per thread; else -1"};
+  Integer static_shared_bytes{*this, "static_shared_bytes", "bytes", "shared memory of a kernel's block; else -1"};
+  Integer dynamic_shared_bytes{*this, "dynamic_shared_bytes", "bytes", "likewise, given at launch; else -1"};
+  Real throughput_gbs{*this, "throughput_gbs", "GB/s", "bytes / duration of a copy or set; else -1"};
 } gpu_trace{{"gpu_trace", "One row per kernel, copy, set and graph: only with --gpu-trace"}};
 
 inline constexpr struct Layers : Declaration {
