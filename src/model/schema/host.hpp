@@ -81,7 +81,7 @@ inline constexpr struct LaunchStorm : Declaration {
   Real under_5us_percent{*this, "under_5us_percent", "%", "kernels shorter than 5 us"};
   Real under_10us_percent{*this, "under_10us_percent", "%"};
   Real under_20us_percent{*this, "under_20us_percent", "%"};
-  Integer storm{*this, "storm", "", "1: at least 1,000, and so many, so short, that launching limits"};
+  Integer storm{*this, "storm", "", "1: at least 100, and so many, so short, that launching limits"};
 } launch_storm{{"launch_storm", "How many kernels were launched and how short they are"}};
 
 inline constexpr struct OsRuntime : Declaration {
