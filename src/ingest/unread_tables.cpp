@@ -56,12 +56,6 @@ bool is_named_as_events(std::string_view table) {
   return table.find('_') != std::string_view::npos && table.find_first_not_of(letters) == std::string_view::npos;
 }
 
-bool is_known(std::string_view table) {
-  return std::binary_search(read_tables.begin(), read_tables.end(), table) ||
-         std::any_of(no_events.begin(), no_events.end(),
-                     [&](std::string_view start) { return table.starts_with(start); });
-}
-
 /// With --lazy=false nsys makes all its tables, most of them empty. False where SQLite cannot tell.
 bool has_rows(const Database& database, std::string_view table) {
   const std::string sql = fmt::format("SELECT 1 FROM {} LIMIT 1", quoted_identifier(table));
@@ -74,11 +68,17 @@ bool has_rows(const Database& database, std::string_view table) {
 
 }  // namespace
 
+bool is_unread(std::string_view table) {
+  return is_named_as_events(table) && !std::binary_search(read_tables.begin(), read_tables.end(), table) &&
+         std::none_of(no_events.begin(), no_events.end(),
+                      [&](std::string_view start) { return table.starts_with(start); });
+}
+
 void warn_about_unread_tables(const Database& database, std::vector<Warning>& warnings) {
   constexpr std::size_t most_named = 8, longest_name = 64;
   std::vector<std::string> unread;
   for (const auto& [table, columns] : database.tables()) {
-    if (is_known(table) || !is_named_as_events(table) || table.size() > longest_name) continue;
+    if (!is_unread(table) || table.size() > longest_name) continue;
     if (has_rows(database, table)) unread.push_back(table);
   }
   if (unread.empty()) return;
