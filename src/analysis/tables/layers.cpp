@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "analysis/trace/gpu_parts.hpp"
@@ -33,17 +34,38 @@ std::vector<std::uint32_t> symbols_of_kinds(const DeviceTrace& device) {
   return symbols;
 }
 
-std::vector<StepKernels> kernels_of_steps(const RankEvents& events, const Steps& steps) {
+/// Calls `use(kernels)` for each step in turn that is `wanted` and has compute kernels; keeps no more than one.
+template <class Wanted, class Use>
+void for_each_step(const RankEvents& events, const Steps& steps, const Wanted& wanted, const Use& use) {
   const std::vector<std::uint32_t> symbols = symbols_of_kinds(events.device);
-  std::vector<StepKernels> all(steps.start_ns.size());
+  StepKernels kernels;
+  std::int32_t current = -1;
+  const auto finish = [&] {
+    if (!kernels.symbols.empty()) use(kernels);
+    kernels.symbols.clear();
+    kernels.times.clear();
+  };
+  for (const Kernel& kernel : events.device.kernels) {  // by start, so those of a step come in a row
+    const std::int32_t step = steps.index_of(kernel.start_ns);
+    if (step < 0 || events.is_communication(kernel) || !wanted(step)) continue;
+    if (step != current) finish();
+    current = step;
+    kernels.symbols.push_back(symbols[kernel.kind]);
+    kernels.times.push_back({kernel.start_ns, kernel.end_ns});
+  }
+  finish();
+}
+
+/// The step with as many compute kernels as the median one; -1: there is none.
+std::int32_t step_of_median_length(const RankEvents& events, const Steps& steps) {
+  std::vector<std::pair<std::size_t, std::int32_t>> lengths(steps.start_ns.size());
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i].second = static_cast<std::int32_t>(i);
   for (const Kernel& kernel : events.device.kernels) {
     const std::int32_t step = steps.index_of(kernel.start_ns);
-    if (step < 0 || events.is_communication(kernel)) continue;
-    StepKernels& of_step = all[static_cast<std::size_t>(step)];
-    of_step.symbols.push_back(symbols[kernel.kind]);
-    of_step.times.push_back({kernel.start_ns, kernel.end_ns});
+    if (step >= 0 && !events.is_communication(kernel)) ++lengths[static_cast<std::size_t>(step)].first;
   }
-  return all;
+  std::sort(lengths.begin(), lengths.end());
+  return lengths.empty() ? -1 : lengths[lengths.size() / 2].second;
 }
 
 struct LayerSums {
@@ -59,9 +81,14 @@ struct LayerExecution {
 
 class LayersOfRank {
  public:
-  LayersOfRank(const RankEvents& events, const Steps& steps) : all_(kernels_of_steps(events, steps)) {
-    if (!find_repeats()) return;
-    for (const StepKernels& step : all_) add_executions(step);
+  LayersOfRank(const RankEvents& events, const Steps& steps) {
+    const std::int32_t usual = step_of_median_length(events, steps);
+    for_each_step(
+        events, steps, [&](std::int32_t step) { return step == usual; },
+        [&](const StepKernels& kernels) { find_repeats(kernels); });
+    if (repeats_.empty()) return;
+    for_each_step(
+        events, steps, [](std::int32_t) { return true; }, [&](const StepKernels& kernels) { add_executions(kernels); });
     std::sort(executions_.begin(), executions_.end(),
               [](const LayerExecution& a, const LayerExecution& b) { return a.time.start_ns < b.time.start_ns; });
     add_times(events);
@@ -90,25 +117,18 @@ class LayersOfRank {
   }
 
  private:
-  /// In the step with as many kernels as the median one.
-  bool find_repeats() {
+  void find_repeats(const StepKernels& usual) {
     constexpr std::size_t most_kernels = 20'000;  // to compare all with all takes 0.1 s
-    std::vector<const StepKernels*> by_length;
-    for (const StepKernels& step : all_) by_length.push_back(&step);
-    if (by_length.empty()) return false;
-    std::stable_sort(by_length.begin(), by_length.end(),
-                     [](const StepKernels* a, const StepKernels* b) { return a->symbols.size() < b->symbols.size(); });
-    usual_ = by_length[by_length.size() / 2];
-    if (usual_->symbols.size() > most_kernels) return false;
-    repeats_ = innermost_repeats(usual_->symbols);
+    if (usual.symbols.size() > most_kernels) return;
+    usual_ = usual.symbols;
+    repeats_ = innermost_repeats(usual_);
     std::size_t count = 0;
     for (const TandemRepeat& repeat : repeats_) count += repeat.count;
     layers_.resize(count);
-    return count > 0;
   }
 
   void add_executions(const StepKernels& step) {
-    if (step.symbols != usual_->symbols) return;
+    if (step.symbols != usual_) return;
     std::size_t number = 0;
     for (const TandemRepeat& repeat : repeats_) {
       for (std::size_t i = 0; i < repeat.count; ++i) {
@@ -135,8 +155,7 @@ class LayersOfRank {
     });
   }
 
-  std::vector<StepKernels> all_;
-  const StepKernels* usual_ = nullptr;
+  std::vector<std::uint32_t> usual_;
   std::vector<TandemRepeat> repeats_;
   std::vector<LayerSums> layers_;
   std::vector<LayerExecution> executions_;  ///< ascending, apart from each other
