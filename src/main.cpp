@@ -1,3 +1,4 @@
+#include <functional>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -74,7 +75,10 @@ void add_merge_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& 
   app.add_flag("--only-shards", job.only_shards, "Open no trace: what is in no shard is missing");
 }
 
-void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, bool& print_schema) {
+/// What only prints something, and needs no traces. Returns an exit code; empty: nothing of that was asked for.
+using Print = std::function<int(std::ostream& out, std::ostream& problems)>;
+
+void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, Print& print) {
   app.add_option("traces", job.inputs, "Exports (.sqlite), directories of them, or quoted patterns")->required();
   add_run_options(app, job);
   app.option_defaults()->group("Reading");
@@ -150,11 +154,23 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
   app.option_defaults()->group("Options");
   app.add_flag_callback(
       "--print-schema",
-      [&print_schema] {
-        print_schema = true;
-        throw CLI::Success();  // needs no traces
+      [&print] {
+        print = [](std::ostream& out, std::ostream&) {
+          nsys_explain::pipeline::print_schema(out);
+          return 0;
+        };
+        throw CLI::Success();
       },
       "Print every table and column that a run writes, with unit and meaning");
+  app.add_option_function<std::string>(
+      "--print-input-schema",
+      [&print](const std::string& path) {
+        print = [path](std::ostream& out, std::ostream& problems) {
+          return nsys_explain::pipeline::print_input_schema(path, out, problems);
+        };
+        throw CLI::Success();
+      },
+      "Print the tables and columns of an export, how many rows they have, and which are read");
   app.set_config("--job", "", "Read options from a file (TOML or INI)");
 }
 
@@ -231,7 +247,7 @@ std::optional<std::string> disagreement(const nsys_explain::exchange::Communicat
 /// What the tool ranks do once they are all there. Returns the exit code.
 int work_together(const nsys_explain::exchange::Session& session, const Parsed& parsed,
                   const std::optional<std::string>& problem, const nsys_explain::pipeline::JobSpecification& job,
-                  bool print_schema) {
+                  const Print& print) {
   const nsys_explain::exchange::Communicator world = session.world();
   if (problem) {
     if (world.is_root()) std::cerr << "nsys-explain-mpi: " << *problem << '\n';
@@ -241,8 +257,7 @@ int work_together(const nsys_explain::exchange::Session& session, const Parsed& 
     if (!world.is_root()) return *parsed.code;
     std::cout << parsed.output;
     std::cerr << parsed.problems;
-    if (print_schema) nsys_explain::pipeline::print_schema(std::cout);
-    return *parsed.code;
+    return print ? print(std::cout, std::cerr) : *parsed.code;
   }
   if (const auto warning = session.launch_warning()) std::cerr << "nsys-explain-mpi: " << *warning << '\n';
   return nsys_explain::pipeline::run(job, world, std::cout, std::cerr);
@@ -258,14 +273,14 @@ int main(int argc, char** argv) {
   nsys_explain::pipeline::JobSpecification job;
   CLI::App app(merges ? merge_description : nsys_explain::description,
                merges ? "nsys-explain-mpi merge" : "nsys-explain-mpi");
-  bool print_schema = false;
+  Print print;
   if (merges) {
     app.footer(merge_footer);
     add_merge_options(app, job);
   } else {
     app.footer(nsys_explain::help_footer());
     app.set_version_flag("--version", "nsys-explain-mpi " NSYS_EXPLAIN_VERSION);
-    add_options(app, job, print_schema);
+    add_options(app, job, print);
   }
 
   const bool asks_for_topic = !merges && argc == 3 && std::string_view(argv[1]) == "--help";
@@ -277,7 +292,7 @@ int main(int argc, char** argv) {
     session.emplace(argc, argv);
     problem = disagreement(session->world(), app, parsed);
   });
-  const int code = work_together(*session, parsed, problem, job, print_schema);
+  const int code = work_together(*session, parsed, problem, job, print);
   in_time(job, "ending MPI", code, [&] { session.reset(); });
   return code;
 }

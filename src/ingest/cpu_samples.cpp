@@ -32,15 +32,10 @@ struct Sample {
   Frame frame;
 };
 
-std::string_view file_name(std::string_view path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
 Telling telling_of_module(std::string_view module) {
   if (module.ends_with(".py")) return Telling::python;
   if (module.empty() || module.front() == '[') return Telling::library;  // "[Unknown]", "[kernel.kallsyms]"
-  const std::string_view file = file_name(module);
-  return file.starts_with("libToolsInjection") || file.starts_with("libcupti") ? Telling::profiler : Telling::function;
+  return is_profilers_library(module) ? Telling::profiler : Telling::function;
 }
 
 std::vector<Sample> read_samples(const Reading& reading) {
@@ -90,6 +85,15 @@ void read_frames(const Reading& reading, std::vector<Sample>& samples) {
 }
 
 }  // namespace
+
+std::string_view file_name(std::string_view path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+bool is_profilers_library(std::string_view path) {
+  const std::string_view file = file_name(path);
+  return file.starts_with("libToolsInjection") || file.starts_with("libcupti");
+}
 
 void read_cpu_samples(const Reading& reading) {
   std::vector<Sample> samples = read_samples(reading);

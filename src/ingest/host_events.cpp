@@ -5,6 +5,7 @@
 #include "ingest/process_events.hpp"
 #include "ingest/size_filter.hpp"
 #include "ingest/table_scan.hpp"
+#include "ingest/traced_calls.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -192,6 +193,8 @@ void read_host_events(const Reading& reading) {
   read_overheads(reading, "CUPTI_ACTIVITY_KIND_OVERHEAD");
   read_cpu_samples(reading);
   read_scheduling(reading);
+  read_traced_calls(reading);
+  read_library_calls(reading);
 }
 
 }  // namespace nsys_explain::ingest

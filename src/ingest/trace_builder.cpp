@@ -54,6 +54,10 @@ void sort_process(ProcessTrace& process) {
           [](const SchedulingEvent& s) { return std::tie(s.time_ns, s.thread_id, s.on_cpu, s.cpu); });
   sort_by(process.cpu_samples,
           [](const CpuSample& s) { return std::tie(s.time_ns, s.thread_id, s.cpu, s.function, s.module); });
+  sort_by(process.traced_calls,
+          [](const TracedCall& c) { return std::tie(c.start_ns, c.end_ns, c.thread_id, c.name, c.stack); });
+  sort_by(process.library_calls,
+          [](const LibraryCall& c) { return std::tie(c.start_ns, c.end_ns, c.thread_id, c.is_cudnn, c.name); });
 }
 
 }  // namespace

@@ -66,10 +66,19 @@ bool has_any_launch(const Trace& trace) {
                      [](const ProcessTrace& process) { return !process.api_calls.empty(); });
 }
 
+bool has_kernels_of(const ProcessTrace& process) {
+  return std::any_of(process.devices.begin(), process.devices.end(),
+                     [](const DeviceTrace& device) { return !device.kernels.empty(); });
+}
+
 bool has_any_kernel(const Trace& trace) {
-  return std::any_of(trace.processes.begin(), trace.processes.end(), [](const ProcessTrace& process) {
-    return std::any_of(process.devices.begin(), process.devices.end(),
-                       [](const DeviceTrace& device) { return !device.kernels.empty(); });
+  return std::any_of(trace.processes.begin(), trace.processes.end(), has_kernels_of);
+}
+
+/// By the ids in their rows: true also where these are all 0, as other tools write them.
+bool have_kernels_other_processes_than_calls(const Trace& trace) {
+  return std::none_of(trace.processes.begin(), trace.processes.end(), [](const ProcessTrace& process) {
+    return has_kernels_of(process) && !process.api_calls.empty();
   });
 }
 
@@ -115,6 +124,10 @@ void warn_about_gaps(const Metadata& metadata, const StringTable& strings, Trace
   if (has_kernels && !has_any_launch(trace)) {
     warn(Severity::info, 1,
          "the export holds no CUDA API calls: launches cannot be told from waiting; capture with nsys profile -t cuda");
+  } else if (has_kernels && have_kernels_other_processes_than_calls(trace)) {
+    warn(
+        Severity::data_loss, 1,
+        "no process has both kernels and CUDA calls, by the ids of their rows (globalPid, globalTid): which call launched a kernel, and in which NVTX range, is not known; export the report again with nsys, and leave its ids as they are");
   } else if (has_kernels) {
     warn(
         Severity::info, count_kernels_without_call(trace.processes),

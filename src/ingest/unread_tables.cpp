@@ -18,10 +18,12 @@ constexpr std::array<std::string_view, 12> no_events{
     "NVTX_EXPORT_", "DYNAMIC_NVTXPAYLOAD_", "ANALYSIS_",  "GENERIC_EVENT_",   "NIC_ID_MAP",    "PROCESSES"};
 
 /// Tables whose rows are read; a call chain is part of its event.
-constexpr std::array<std::string_view, 29> read_tables{"COMPOSITE_EVENTS",
+constexpr std::array<std::string_view, 31> read_tables{"COMPOSITE_EVENTS",
+                                                       "CUBLAS_EVENTS",
                                                        "CUDA_CALLCHAINS",
                                                        "CUDA_GPU_MEMORY_USAGE_EVENTS",
                                                        "CUDA_GRAPH_NODE_EVENTS",
+                                                       "CUDNN_EVENTS",
                                                        "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
                                                        "CUPTI_ACTIVITY_KIND_DRIVER",
                                                        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
@@ -54,12 +56,6 @@ bool is_named_as_events(std::string_view table) {
   return table.find('_') != std::string_view::npos && table.find_first_not_of(letters) == std::string_view::npos;
 }
 
-bool is_known(std::string_view table) {
-  return std::binary_search(read_tables.begin(), read_tables.end(), table) ||
-         std::any_of(no_events.begin(), no_events.end(),
-                     [&](std::string_view start) { return table.starts_with(start); });
-}
-
 /// With --lazy=false nsys makes all its tables, most of them empty. False where SQLite cannot tell.
 bool has_rows(const Database& database, std::string_view table) {
   const std::string sql = fmt::format("SELECT 1 FROM {} LIMIT 1", quoted_identifier(table));
@@ -72,11 +68,17 @@ bool has_rows(const Database& database, std::string_view table) {
 
 }  // namespace
 
+bool is_unread(std::string_view table) {
+  return is_named_as_events(table) && !std::binary_search(read_tables.begin(), read_tables.end(), table) &&
+         std::none_of(no_events.begin(), no_events.end(),
+                      [&](std::string_view start) { return table.starts_with(start); });
+}
+
 void warn_about_unread_tables(const Database& database, std::vector<Warning>& warnings) {
   constexpr std::size_t most_named = 8, longest_name = 64;
   std::vector<std::string> unread;
   for (const auto& [table, columns] : database.tables()) {
-    if (is_known(table) || !is_named_as_events(table) || table.size() > longest_name) continue;
+    if (!is_unread(table) || table.size() > longest_name) continue;
     if (has_rows(database, table)) unread.push_back(table);
   }
   if (unread.empty()) return;

@@ -1,9 +1,11 @@
 """Phases, attribution and evidence from other tools, as a user gives them: against the truth of a simulated job."""
 
+import contextlib
 import csv
 import datetime
 import json
 import random
+import shutil
 import sqlite3
 import statistics
 
@@ -263,6 +265,22 @@ class Evidence(EndToEndTest):
                 header = next(csv.reader(file))
             section = schema.split(f"\n{table.stem}: ")[1].split("\n\n")[0]
             self.assertEqual([line.split()[0] for line in section.splitlines()[1:]], header, table.stem)
+
+    def test_input_schema_tells_what_of_an_export_is_read(self):
+        (export, *_) = sorted(self.traces.glob("*.sqlite"))
+        copy = self.directory / "copy.sqlite"
+        shutil.copy(export, copy)
+        with contextlib.closing(sqlite3.connect(copy)) as database, database:
+            database.execute("CREATE TABLE PMU_EVENTS (start INTEGER, counter TEXT)")
+            database.execute("INSERT INTO PMU_EVENTS VALUES (1, 'a'), (2, 'b')")
+            (kernels,) = database.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+            columns = [row[1] for row in database.execute("PRAGMA table_info(CUPTI_ACTIVITY_KIND_KERNEL)")]
+        printed = run([TOOL, "--print-input-schema", copy], check=True).stdout.splitlines()
+        self.assertIn("PMU_EVENTS: 2 rows, not read: start, counter", printed)
+        self.assertIn(f"CUPTI_ACTIVITY_KIND_KERNEL: {kernels} rows: {', '.join(columns)}", printed)
+        absent = run([TOOL, "--print-input-schema", self.directory / "absent.sqlite"])
+        self.assertEqual(absent.returncode, 3)
+        self.assertIn("absent.sqlite", absent.stderr)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,41 @@ class RealSamples(EndToEndTest):
                                      max(n for key, n in expected.items() if key[0] == thread))
 
 
+    def test_who_makes_slow_calls_and_on_which_cores(self):
+        """By SQL over a capture with --cudabacktrace and context switches."""
+        export = SHARED_TRACES / "pipit" / "saxpy-mpi-cuda_nsys_perlmutter0.sqlite"
+        self.analyse(export, "out", "--force", "--quiet", "--whole-run")
+        with contextlib.closing(sqlite3.connect(f"file:{export}?immutable=1", uri=True)) as database:
+            calls = database.execute(
+                "SELECT s.value, count(*), sum(end - start), max(end - start) FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds s "
+                "ON s.id = nameId WHERE callchainId IS NOT NULL GROUP BY s.value").fetchall()
+            switches = database.execute("SELECT globalTid & 0xFFFFFF, start, cpu, isSchedIn FROM SCHED_EVENTS "
+                                        "ORDER BY globalTid, start, isSchedIn").fetchall()
+        with h5py.File(self.directory / "out" / "store.h5") as store:
+            stacks, cores = rows_of(store, "call_stacks"), rows_of(store, "thread_cores")
+        self.assertEqual(sum(count for _, count, _, _ in calls), 38)
+        # nsys 2022 counts the stacks of calls from 0, and the stacks from 1: each holds the function that was called.
+        for row in stacks:
+            self.assertIn(row["name"], row["stack"])
+        for name, count, total, longest in calls:
+            of_name = [row for row in stacks if row["name"] == name.split("_v")[0]]
+            self.assertEqual((sum(row["count"] for row in of_name), sum(row["total_ns"] for row in of_name),
+                              max(row["max_ns"] for row in of_name)), (count, total, longest))
+        self.assertIn("cudaMalloc < cudaError cudaMalloc<double>(double**, unsigned long) < main", " | ".join(row["stack"] for row in stacks))
+        self.assertNotIn("libcupti", " ".join(row["stack"] for row in stacks))
+        (launching,) = (row for row in cores if row["launches"])
+        on_core, moved, last, since = collections.Counter(), 0, None, None
+        for _, start, cpu, goes_on in (row for row in switches if row[0] == launching["thread"]):
+            if goes_on:
+                moved += last is not None and cpu != last
+                last, since = cpu, start
+            elif since is not None:
+                on_core[last] += start - since
+                since = None
+        self.assertEqual((launching["cores"], launching["migrations"], launching["on_cpu_ns"]), (len(on_core), moved, sum(on_core.values())))
+        self.assertEqual((launching["core"], launching["preemptions"]), (max(on_core, key=on_core.get), -1))
+
+
 class CudaErrors(EndToEndTest):
     def job_with(self, status, calls):
         """The last calls of trace rank 2 return it."""

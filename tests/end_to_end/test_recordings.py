@@ -101,6 +101,18 @@ class Recordings(EndToEndTest):
         for session in sessions:
             self.assertLess(abs(session["offset_ns"]), 1000)
 
+    def test_the_four_blocks_of_the_model_are_its_layers(self):
+        """Each runs ten kernels forward, as its code says: two norms, four products, attention, GELU, two sums. Half of these have no ranges."""
+        for name in ("nonvtx_clean", "w2_clean"):
+            with self.subTest(name=name):
+                _, truth = self.recorded(name, f"{name}_layers")
+                with h5py.File(self.directory / f"{name}_layers" / "store.h5") as store:
+                    layers = {column: store["layers"][column][()] for column in store["layers"]}
+                self.assertEqual(list(layers["trace_rank"]), [rank for rank in range(truth["ranks"]) for _ in range(4)])
+                self.assertEqual(list(layers["layer"]), [0, 1, 2, 3] * truth["ranks"])
+                self.assertEqual(list(layers["kernels"]), list(10 * layers["steps"]))
+                self.assertTrue(all(layers["steps"] > 8))
+
     def test_a_clean_job_names_nobody(self):
         for name in ("w2_clean", "nonvtx_clean", "ckpt_none"):
             with self.subTest(name):

@@ -182,6 +182,24 @@ struct CpuSample {
   std::int16_t cpu = -1;
 };
 
+/// A CUDA call with the place of the program that made it (captured with --cudabacktrace).
+struct TracedCall {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::uint32_t thread_id = 0;
+  StringIndex name = 0;   ///< as ApiCall::name
+  StringIndex stack = 0;  ///< functions, innermost first, separated by " < "; the profiler's own are left out
+};
+
+/// One call into cuBLAS or cuDNN (captured with -t cublas,cudnn).
+struct LibraryCall {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::uint32_t thread_id = 0;
+  StringIndex name = 0;
+  bool is_cudnn = false;
+};
+
 /// How an NVTX event was recorded (ids of ENUM_NSYS_EVENT_TYPE that hold time).
 enum class NvtxKind : std::uint8_t { mark, push_pop, start_end };
 
@@ -306,6 +324,8 @@ struct ProcessTrace {
   std::vector<Overhead> overheads;
   std::vector<SchedulingEvent> scheduling_events;
   std::vector<CpuSample> cpu_samples;
+  std::vector<TracedCall> traced_calls;
+  std::vector<LibraryCall> library_calls;
   NvtxRanges nvtx_ranges;
   std::vector<NcclCall> nccl_calls;
   std::vector<MpiCall> mpi_calls;

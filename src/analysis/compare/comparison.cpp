@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/compare/kernel_changes.hpp"
 #include "analysis/compare/slower_places.hpp"
 #include "analysis/compare/trend.hpp"
 #include "analysis/statistics/ratio_noise.hpp"
@@ -129,36 +130,6 @@ void compare_section(Comparison& comparison, const Section& section, const RunTa
                                            section.table.table_name(), section.topic));
   }
   if (was && is) append_by_weight(comparison.changes, changes_by_name(section.topic, *was, *is, tolerance));
-}
-
-/// Count and total of every compute kernel, over all trace ranks.
-std::map<std::string, std::pair<double, double>> compute_kernels(const RunTables& run) {
-  std::map<std::string, std::pair<double, double>> sums;
-  const Table* table = table_with(run, schema::kernels,
-                                  {schema::kernels.name, schema::kernels.communication, schema::kernels.durations.count,
-                                   schema::kernels.durations.total});
-  if (table == nullptr) return sums;
-  const auto& communication = column(*table, schema::kernels.communication);
-  for (std::size_t r = 0; r < communication.size(); ++r) {
-    if (communication[r] != 0) continue;
-    auto& [count, total] = sums[column(*table, schema::kernels.name)[r]];
-    count += static_cast<double>(column(*table, schema::kernels.durations.count)[r]);
-    total += static_cast<double>(column(*table, schema::kernels.durations.total)[r]);
-  }
-  return sums;
-}
-
-/// Comparison::kernel_time_ratio.
-std::optional<double> compare_kernel_times(const RunTables& base, const RunTables& current) {
-  const auto before = compute_kernels(base);
-  double expected_ns = 0, measured_ns = 0;
-  for (const auto& [name, now] : compute_kernels(current)) {
-    const auto was = before.find(name);
-    if (was == before.end() || was->second.first <= 0) continue;
-    expected_ns += now.first * was->second.second / was->second.first;
-    measured_ns += now.second;
-  }
-  return expected_ns > 0 ? std::optional(measured_ns / expected_ns) : std::nullopt;
 }
 
 // Series: a value per step or per collective.
@@ -361,6 +332,7 @@ void compare_tables(Comparison& comparison, const RunTables& base, const RunTabl
         Section{"kernel", kernels, kernels.name, kernels.durations.count, kernels.durations.total}}) {
     compare_section(comparison, section, base, current, tolerance);
   }
+  if (auto note = fused_kernels_note(base, current)) comparison.notes.push_back(*std::move(note));
 }
 
 }  // namespace

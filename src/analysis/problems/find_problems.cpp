@@ -18,10 +18,12 @@
 #include "analysis/findings/communication_findings.hpp"
 #include "analysis/findings/connection_findings.hpp"
 #include "analysis/findings/contention_findings.hpp"
+#include "analysis/findings/core_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/link_findings.hpp"
+#include "analysis/findings/memory_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
 #include "analysis/findings/overlap_reasons.hpp"
 #include "analysis/findings/shared_gpu_findings.hpp"
@@ -271,6 +273,8 @@ std::vector<Finding> find_problems(const JobReport& report) {
   add_attribution_findings(report, findings);
   add_run_fact_findings(report, findings);
   add_shared_gpu_finding(report, findings);
+  add_core_findings(report, findings);
+  add_memory_growth_finding(report, findings);
   add_dominant_kernel_finding(report, findings);
   for (Finding& finding : findings)
     if (!finding.mended && !names_who_is_late(finding)) tell_saving(report, finding);

@@ -32,13 +32,6 @@ struct SampledThread {
   }
 };
 
-std::set<std::uint32_t> launching_threads(const RankEvents& events) {
-  std::set<std::uint32_t> threads;
-  for (const ApiCall& call : events.process.api_calls)
-    if (is_launch_call(events.trace.strings[call.name])) threads.insert(call.thread_id);
-  return threads;
-}
-
 Table cpu_functions_table(const RankEvents& events) {
   Table table = make_table(schema::cpu_functions);
   const std::vector<CpuSample>& samples = events.process.cpu_samples;

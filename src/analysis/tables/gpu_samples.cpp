@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
+#include "analysis/tables/exporter_text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -303,7 +304,9 @@ std::string plain_bus_id(std::string_view bus_id) {
 std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc_offset_s) {
   std::vector<std::vector<std::string>> rows = rows_of_dmon(text);
   const bool is_dmon = !rows.empty();
-  if (!is_dmon) rows = parse_csv(text);
+  if (!is_dmon) rows = rows_of_exporter(text);
+  const bool is_exporter = !is_dmon && !rows.empty();
+  if (rows.empty()) rows = parse_csv(text);
   std::vector<std::optional<Field>> fields;
   if (!rows.empty()) {
     for (const std::string& name : rows.front()) fields.push_back(field_of(plain_name(name)));
@@ -331,7 +334,10 @@ std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc
     throw std::runtime_error(fmt::format(
         "{} of its {} lines have no time that can be read, so they cannot be placed in the run; times are UTC in ns, us, ms or s, or 2026/01/31 12:00:00.123{}",
         without_time, rows.size() - 1,
-        is_dmon ? "; dcgmi dmon writes none: dcgmi dmon -e 100,155,150,1002,1004,1005 -d 100 | ts '%.s'" : ""));
+        is_dmon ? "; dcgmi dmon writes none: dcgmi dmon -e 100,155,150,1002,1004,1005 -d 100 | ts '%.s'"
+        : is_exporter
+            ? "; the exporter writes none: while sleep 1; do curl -s localhost:9400/metrics | sed \"s/^DCGM/$(date +%s.%3N) DCGM/\"; done"
+            : ""));
   }
   return samples;
 }

@@ -34,8 +34,9 @@ std::string plain_bus_id(std::string_view bus_id);
 /// compared without units, "clocks.current." and case. Times: nanoseconds, microseconds, milliseconds or seconds of UTC
 /// (by size), or "2026/01/31 12:00:00.123", also with 'T' and a zone ("Z", "+01:00"); nvidia-smi writes the host's
 /// local time without one: `utc_offset_s` is what that is ahead of UTC. DCGM's names of fields (DCGM_FI_DEV_SM_CLOCK,
-/// SMCLK) are known, too, and what `dcgmi dmon` prints where each line has a time before it (| ts '%.s'). Throws
-/// std::runtime_error: problem, why it matters, what to do.
+/// SMCLK) are known, too, and what `dcgmi dmon` prints where each line has a time before it (| ts '%.s'); and the text
+/// of DCGM's exporter for Prometheus (exporter_text.hpp). Throws std::runtime_error: problem, why it matters, what to
+/// do.
 std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc_offset_s);
 
 /// The tables

@@ -61,16 +61,22 @@ Table gpu_trace_table(const RankEvents& events) {
     const Nanoseconds launched_ns = is_launch_known ? events.process.api_calls[call].start_ns : no_time;
     std::string grid, block;
     std::string_view kind = "graph", source, destination;
-    std::int64_t bytes = not_known;
+    std::int64_t bytes = not_known, registers = not_known, static_bytes = not_known, dynamic_bytes = not_known;
+    double throughput_gbs = -1;
     if (activity.kind == ActivityKind::kernel) {
       const KernelKind& of = device.kind_of(device.kernels[activity.index]);
       kind = "kernel";
       grid = extent(of.grid_x, of.grid_y, of.grid_z);
       block = extent(of.block_x, of.block_y, of.block_z);
+      registers = of.registers_per_thread;
+      static_bytes = of.static_shared_bytes;
+      dynamic_bytes = of.dynamic_shared_bytes;
     } else if (activity.kind == ActivityKind::memory_operation) {
       const MemoryOperation& of = device.memory_operations[activity.index];
       kind = of.is_set ? "set" : "copy";
       bytes = of.bytes;
+      if (of.end_ns > of.start_ns)  // bytes / ns = GB / s
+        throughput_gbs = static_cast<double>(bytes) / static_cast<double>(of.end_ns - of.start_ns);
       if (!of.is_set) source = memory_kind_name(of.source_kind);
       destination = memory_kind_name(of.destination_kind);
     }
@@ -78,7 +84,8 @@ Table gpu_trace_table(const RankEvents& events) {
         << std::string_view(activity_name(events.trace, device, activity)) << std::int64_t{activity.context_id}
         << std::int64_t{activity.stream_id} << launched_ns
         << (is_launch_known ? activity.start_ns - launched_ns : not_known) << bytes << source << destination
-        << std::string_view(grid) << std::string_view(block);
+        << std::string_view(grid) << std::string_view(block) << registers << static_bytes << dynamic_bytes
+        << throughput_gbs;
   });
   return table;
 }

@@ -169,6 +169,13 @@ std::vector<Table> api_tables(const RankEvents& events) {
   return tables;
 }
 
+std::set<std::uint32_t> launching_threads(const RankEvents& events) {
+  std::set<std::uint32_t> threads;
+  for (const ApiCall& call : events.process.api_calls)
+    if (is_launch_call(events.trace.strings[call.name])) threads.insert(call.thread_id);
+  return threads;
+}
+
 Table barriers_table(const RankEvents& events) {
   Table table = make_table(schema::barriers);
   if (!speaks_for_process(events.process, events.device)) return table;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -26,5 +28,8 @@ bool is_sync_call(std::string_view api_name);           ///< the host waits for 
 bool is_launch_call(std::string_view api_name);         ///< kernels and graphs
 bool is_blocking_copy_call(std::string_view api_name);  ///< a copy without Async in its name
 bool is_allocation_call(std::string_view api_name);     ///< makes or destroys memory, streams, events or graphs
+
+/// Threads of the process that launch kernels or graphs.
+std::set<std::uint32_t> launching_threads(const RankEvents& events);
 
 }  // namespace nsys_explain::analysis

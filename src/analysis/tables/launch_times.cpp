@@ -176,7 +176,7 @@ Table launch_storm_table(const RankEvents& events) {
   const auto percent = [&](std::int64_t part) {
     return 100.0 * static_cast<double>(part) / static_cast<double>(s.count);
   };
-  constexpr std::int64_t fewest = 1'000;  // a few launches in a row are no rate
+  constexpr std::int64_t fewest = 100;  // a rate by n launches is told to 1 / sqrt(n), here 10%
   const bool storm =
       s.count >= fewest && ((per_second >= 50e3 && s.median <= 10e3) || (per_second >= 100e3 && s.median <= 20e3));
   RowWriter row(table);

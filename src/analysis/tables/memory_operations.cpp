@@ -186,12 +186,7 @@ std::vector<Table> gpu_memory_tables(const RankEvents& events) {
     if (event.device_id == events.device.device_id) mine.push_back(&event);
   }
   std::vector<Table> tables;
-  tables.push_back(make_table({"gpu_memory",
-                               "Memory in use over time, counted from the start of the trace",
-                               {{"start_ns", ColumnKind::time, "ns", "begin of the span of time"},
-                                {"memory", ColumnKind::text, "", "kind of memory"},
-                                {"in_use_bytes", ColumnKind::integer, "bytes", "at the end of the span"},
-                                {"peak_bytes", ColumnKind::integer, "bytes", "most within the span"}}}));
+  tables.push_back(make_table(schema::gpu_memory));
   tables.push_back(make_table(schema::gpu_memory_summary));
   if (mine.empty()) return tables;
 

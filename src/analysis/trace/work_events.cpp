@@ -117,13 +117,32 @@ class EventLister {
     }
   }
 
+  /// The two innermost known functions around a call whose backtrace was recorded: "from load < main"; else empty.
+  std::string caller_of(const ApiCall& call) const {
+    const std::vector<TracedCall>& traced = events_.process.traced_calls;
+    auto found = std::partition_point(traced.begin(), traced.end(),
+                                      [&](const TracedCall& one) { return one.start_ns < call.start_ns; });
+    while (found != traced.end() && found->start_ns == call.start_ns && found->thread_id != call.thread_id) ++found;
+    if (found == traced.end() || found->start_ns != call.start_ns) return {};
+    std::string callers;
+    int told = 0;
+    for (std::string_view rest = text(found->stack); !rest.empty() && told < 2;) {
+      const std::size_t end = rest.find(" < ");
+      const std::string_view frame = rest.substr(0, end);
+      rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 3);
+      if (frame == text(call.name) || frame.find(".so") != std::string_view::npos) continue;
+      callers.append(told++ > 0 ? " < " : "from ").append(frame);
+    }
+    return callers;
+  }
+
   void add_calls() {
     CallParts parts(events_.trace);
     for (const ApiCall& call : events_.process.api_calls) {
       if (!inside(call.start_ns) || !launching_threads_.contains(call.thread_id)) continue;
       const bool blocks = parts.of(call) != WorkPart::launching;
       if (blocks || call.end_ns - call.start_ns >= shortest_event_ns) {
-        add(WorkEventKind::call, text(call.name), {}, call.start_ns, call.end_ns - call.start_ns);
+        add(WorkEventKind::call, text(call.name), caller_of(call), call.start_ns, call.end_ns - call.start_ns);
       }
     }
   }

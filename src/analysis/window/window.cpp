@@ -201,6 +201,8 @@ void clip_process(ProcessTrace& process, const Interval& window, bool by_launch)
   keep_if(process.synchronizations, starts_inside);
   keep_if(process.os_calls, starts_inside);
   keep_if(process.overheads, starts_inside);
+  keep_if(process.traced_calls, starts_inside);
+  keep_if(process.library_calls, starts_inside);
   keep_if(process.memory_events, lies_inside);
   keep_if(process.cpu_samples, lies_inside);
   keep_if(process.scheduling_events, lies_inside);

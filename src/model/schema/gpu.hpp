@@ -70,6 +70,13 @@ inline constexpr struct MemoryTransfers : Declaration {
   Real bandwidth_gbs{*this, "bandwidth_gbs", "GB/s", "bytes over the sum of durations"};
 } memory_transfers{{"memory_transfers", "Copies and sets by operation and kind of memory"}};
 
+inline constexpr struct GpuMemory : Declaration {
+  Time start_ns{*this, "start_ns", "ns", "begin of the span of time"};
+  Text memory{*this, "memory", "", "kind of memory"};
+  Integer in_use_bytes{*this, "in_use_bytes", "bytes", "at the end of the span"};
+  Integer peak_bytes{*this, "peak_bytes", "bytes", "most within the span"};
+} gpu_memory{{"gpu_memory", "Memory in use over time, counted from the start of the trace"}};
+
 inline constexpr struct GpuMemorySummary : Declaration {
   Text memory{*this, "memory", "", "kind of memory"};
   Integer allocations{*this, "allocations"};
@@ -306,7 +313,27 @@ inline constexpr struct GpuTrace : Declaration {
   Text destination{*this, "destination", "", "kind of memory that a copy or set writes"};
   Text grid{*this, "grid", "", "blocks of a kernel: x, y, z"};
   Text block{*this, "block", "", "threads of a block: x, y, z"};
+  Integer registers{*this, "registers", "", "of a kernel, per thread; else -1"};
+  Integer static_shared_bytes{*this, "static_shared_bytes", "bytes", "shared memory of a kernel's block; else -1"};
+  Integer dynamic_shared_bytes{*this, "dynamic_shared_bytes", "bytes", "likewise, given at launch; else -1"};
+  Real throughput_gbs{*this, "throughput_gbs", "GB/s", "bytes / duration of a copy or set; else -1"};
 } gpu_trace{{"gpu_trace", "One row per kernel, copy, set and graph: only with --gpu-trace"}};
+
+inline constexpr struct Layers : Declaration {
+  Integer pass{*this, "pass", "", "a sequence of kernels that repeats within a step: 0 the first, as a forward pass"};
+  Integer layer{*this, "layer", "", "0 the first of its pass"};
+  Integer steps{*this, "steps", "", "that run the same kernels in the same order: those summed here"};
+  Integer kernels{*this, "kernels", "", "compute kernels"};
+  Integer time_ns{*this, "time_ns", "ns", "to the first kernel of the next layer: the sum of what follows"};
+  Integer compute_ns{*this, "compute_ns", "ns", "compute kernels"};
+  Integer exposed_communication_ns{*this, "exposed_communication_ns", "ns",
+                                   "communication without compute, waiting for others included"};
+  Integer copy_ns{*this, "copy_ns", "ns", "copies, sets and graphs recorded as one interval, under neither"};
+  Integer idle_ns{*this, "idle_ns", "ns", "no GPU activity: gaps between launches"};
+  Integer collectives{*this, "collectives", "", "entered within it"};
+} layers{{"layers",
+          "Repeats of a sequence of compute kernels (name and grid) within a step: the layers of a model, as a rule, "
+          "told without NVTX; layers at the ends that differ are not among them"}};
 
 inline constexpr struct CudaApiGpu : Declaration {
   Integer trace_rank{*this, "trace_rank", "", "rank of the profiled job"};

@@ -21,6 +21,20 @@ inline constexpr struct Allocations : Declaration {
   Real calls_per_second{*this, "calls_per_second", "1/s", "from the first to the last CUDA call"};
 } allocations{{"allocations", "Calls that make or destroy memory, streams, events or graphs, most time first"}};
 
+inline constexpr struct CallStacks : Declaration {
+  Text name{*this, "name", "", "CUDA function"};
+  Text stack{*this, "stack", "", "who called it: functions, innermost first; a library where no function is known"};
+  Integer count{*this, "count", "", "calls"};
+  Integer total_ns{*this, "total_ns", "ns", "sum of durations"};
+  Integer max_ns{*this, "max_ns", "ns", "longest"};
+} call_stacks{{"call_stacks", "Places of the program that make slow CUDA calls (--cudabacktrace), most time first"}};
+
+inline constexpr struct LibraryCalls : Declaration {
+  Text library{*this, "library", "", "cuBLAS or cuDNN"};
+  Text name{*this, "name", "", "function"};
+  Statistics durations{*this};
+} library_calls{{"library_calls", "Calls of the process into cuBLAS and cuDNN (-t cublas,cudnn), most time first"}};
+
 inline constexpr struct CudaErrors : Declaration {
   Text name{*this, "name", "", "function"};
   Integer status{*this, "status", "", "what it returned: a number of cudaError_t"};
@@ -67,7 +81,7 @@ inline constexpr struct LaunchStorm : Declaration {
   Real under_5us_percent{*this, "under_5us_percent", "%", "kernels shorter than 5 us"};
   Real under_10us_percent{*this, "under_10us_percent", "%"};
   Real under_20us_percent{*this, "under_20us_percent", "%"};
-  Integer storm{*this, "storm", "", "1: at least 1,000, and so many, so short, that launching limits"};
+  Integer storm{*this, "storm", "", "1: at least 100, and so many, so short, that launching limits"};
 } launch_storm{{"launch_storm", "How many kernels were launched and how short they are"}};
 
 inline constexpr struct OsRuntime : Declaration {
@@ -95,6 +109,20 @@ inline constexpr struct ThreadStates : Declaration {
   Integer switches{*this, "switches", "", "times that the thread went on a CPU"};
   Integer migrations{*this, "migrations", "", "of them, on another CPU than before"};
 } thread_states{{"thread_states", "Where threads spent their time, by the scheduler's record"}};
+
+inline constexpr struct ThreadCores : Declaration {
+  Integer thread{*this, "thread", "", "thread id"};
+  Integer launches{*this, "launches", "", "1: the thread launches work of this GPU"};
+  Text source{*this, "source", "", "scheduler (every switch), or samples (where a CPU sampler met the thread)"};
+  Integer cores{*this, "cores", "", "on which the thread was"};
+  Integer core{*this, "core", "", "where it was most"};
+  Real core_percent{*this, "core_percent", "%", "of its time on cores, or of its samples, that it was there"};
+  Integer on_cpu_ns{*this, "on_cpu_ns", "ns", "-1: by samples"};
+  Integer migrations{*this, "migrations", "", "times that it was next seen on another core"};
+  Integer preemptions{*this, "preemptions", "",
+                      "times that it left a core although it could run; -1: the export does not tell"};
+  Integer preempted_ns{*this, "preempted_ns", "ns", "from then until it got a core again; -1: likewise"};
+} thread_cores{{"thread_cores", "Which cores each thread ran on, how often it moved, and how often it was sent away"}};
 
 inline constexpr struct RunFacts : Declaration {
   Text fact{*this, "fact", "", "driver, gpu, framework, ..."};

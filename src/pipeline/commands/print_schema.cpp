@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "analysis/links/messages.hpp"
 #include "analysis/links/slow_links.hpp"
@@ -12,9 +13,11 @@
 #include "analysis/waits/bandwidth.hpp"
 #include "analysis/waits/collectives_in_step.hpp"
 #include "analysis/waits/level_sums.hpp"
+#include "ingest/input_schema.hpp"
 #include "model/column_kind.hpp"
 #include "model/schema/job.hpp"
 #include "model/schema/links.hpp"
+#include "nsys_explain/ingest/ingest.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/attribute/wait_matrix.hpp"
 #include "pipeline/investigate/case_tables.hpp"
@@ -74,6 +77,19 @@ void print_schema(std::ostream& out) {
       out << fmt::format("  {:32} {:8} {:10} {}\n", column.name, column_kind_name(column.kind), column.unit,
                          column.description);
     }
+  }
+}
+
+int print_input_schema(const std::string& path, std::ostream& out, std::ostream& problems) {
+  try {
+    for (const ingest::InputTable& table : ingest::input_tables(path)) {
+      out << fmt::format("{}: {} rows{}: {}\n", table.name, table.rows, table.is_unread ? ", not read" : "",
+                         fmt::join(table.columns, ", "));
+    }
+    return all_analysed;
+  } catch (const ingest::TraceError& error) {
+    problems << fmt::format("nsys-explain-mpi: {}: {}\n", path, error.what());
+    return nothing_analysed;
   }
 }
 

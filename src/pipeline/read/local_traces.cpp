@@ -9,6 +9,7 @@
 
 #include "analysis/links/messages.hpp"
 #include "analysis/tables/budget.hpp"
+#include "analysis/tables/layers.hpp"
 #include "analysis/tables/shared_gpus.hpp"
 #include "analysis/trace/blocking.hpp"
 #include "analysis/trace/launches.hpp"
@@ -106,6 +107,7 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
     rank.kernel_names = analysis::names_of_kernels(events, rank.steps);
     analysis::mark_blocking(events, arrivals[d].arrivals);
     for (Arrival& arrival : arrivals[d].arrivals) arrival.step = rank.steps.index_of(arrival.enter_ns);
+    tables.push_back(analysis::layers_table(events, rank.steps));
     if (!arrivals[d].fused.empty()) tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
     for (const Table& table : inspector.tables) tables.push_back(table);
     if (const auto of_rank = parts.find({process.global_pid, rank.key.device_id}); of_rank != parts.end())

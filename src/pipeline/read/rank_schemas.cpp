@@ -27,6 +27,7 @@ std::vector<TableSchema> rank_table_schemas() {
   const analysis::RankEvents events{trace, process, process.devices.front(), launches, {false}, {}};
   std::vector<TableSchema> schemas;
   for (Table& table : make_rank_tables(events, events, {}, 1, {}, {})) schemas.push_back(std::move(table.schema));
+  schemas.push_back(schema::layers.table_schema());
   schemas.push_back(schema::run_parts.table_schema());
   schemas.push_back(schema::gpu_trace.table_schema());
   schemas.push_back(schema::communication_overlap_trace.table_schema());

@@ -87,4 +87,7 @@ int run(const JobSpecification& job, const exchange::Communicator& communicator,
 /// Every table that a run writes to the store and as CSV: its columns with unit and meaning.
 void print_schema(std::ostream& out);
 
+/// The tables and columns of an export with their numbers of rows, and which of them are read. Returns an exit code.
+int print_input_schema(const std::string& path, std::ostream& out, std::ostream& problems);
+
 }  // namespace nsys_explain::pipeline

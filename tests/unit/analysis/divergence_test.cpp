@@ -98,6 +98,23 @@ TEST(WorkEvents, AreThoseBetweenTwoLaunchesOfCommunication) {
   EXPECT_TRUE(work_events(events, 311 * us).empty());
 }
 
+TEST(WorkEvents, CallsTellWhoMadeThemWhereBacktracesWereRecorded) {
+  RankFixture rank;
+  rank.kernel("nccl1", 10 * us, 15 * us, 300 * us);
+  rank.kernel("x", 20 * us, 40 * us, 60 * us);
+  rank.call("cudaMalloc", 30 * us, 31 * us);
+  rank.call("cudaFree", 50 * us, 90 * us);
+  rank.process().traced_calls = {
+      {30 * us, 31 * us, 2, rank.name("cudaMalloc"), rank.name("other")},
+      {30 * us, 31 * us, 1, rank.name("cudaMalloc"), rank.name("libcuda.so.1 < cudaMalloc < grow < load < main")}};
+  rank.kernel("nccl2", 150 * us, 310 * us, 400 * us);
+  const RankEvents events = rank.events();
+  std::vector<std::string> texts;
+  for (const WorkEvent& event : work_events(events, 310 * us))
+    if (event.kind == WorkEventKind::call) texts.push_back(event.name + " " + event.shape);
+  EXPECT_THAT(texts, ElementsAre("cudaMalloc from grow < load", "cudaFree "));
+}
+
 TEST(WorkEvents, RangesThatLaunchCountWithoutThoseInsideAndNameTheirKernels) {
   RankFixture rank;
   rank.kernel("nccl1", 10 * us, 15 * us, 300 * us);

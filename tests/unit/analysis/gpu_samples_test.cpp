@@ -276,5 +276,38 @@ TEST(GpuSamples, BusIdsAreTheSameHoweverTheyAreWritten) {
             "0000:3b:00.0");
 }
 
+TEST(GpuSamples, TextOfTheExporterOfDcgm) {
+  const auto samples = parse_gpu_samples(
+      "# HELP DCGM_FI_DEV_SM_CLOCK SM clock frequency (in MHz).\n"
+      "# TYPE DCGM_FI_DEV_SM_CLOCK gauge\n"
+      "1764250000.250 DCGM_FI_DEV_SM_CLOCK{gpu=\"0\",UUID=\"GPU-ab\",device=\"nvidia0\",Hostname=\"n1\"} 1980\n"
+      "1764250000.250 DCGM_FI_DEV_SM_CLOCK{gpu=\"1\",UUID=\"GPU-cd\",device=\"nvidia1\",Hostname=\"n1\"} 1410\n"
+      "1764250000.250 DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-ab\",device=\"nvidia0\",Hostname=\"n1\"} 63\n"
+      "1764250000.250 DCGM_FI_PROF_SM_ACTIVE{gpu=\"1\",UUID=\"GPU-cd\",device=\"nvidia1\",Hostname=\"n1\"} 0.25\n"
+      "DCGM_FI_DEV_SM_CLOCK{gpu=\"0\",UUID=\"GPU-ab\",device=\"nvidia0\",Hostname=\"n1\"} 1200 1764250001250\n",
+      0);
+  ASSERT_EQ(samples.size(), 3);
+  EXPECT_EQ(samples[0].utc_ns, 1'764'250'000'250'000'000);
+  EXPECT_EQ(samples[0].uuid, "ab");
+  EXPECT_EQ(samples[0].host, "n1");
+  EXPECT_EQ(samples[0].sm_clock_mhz, 1980);
+  EXPECT_EQ(samples[0].temperature_c, 63);
+  EXPECT_EQ(samples[0].sm_active_percent, -1) << "not sampled";
+  EXPECT_EQ(samples[1].index, 1);
+  EXPECT_EQ(samples[1].sm_clock_mhz, 1410);
+  EXPECT_EQ(samples[1].sm_active_percent, 25);
+  EXPECT_EQ(samples[2].utc_ns, 1'764'250'001'250'000'000);
+  EXPECT_EQ(samples[2].sm_clock_mhz, 1200);
+}
+
+TEST(GpuSamples, TextOfTheExporterWithoutTimesSaysHowToWriteThem) {
+  try {
+    parse_gpu_samples("DCGM_FI_DEV_SM_CLOCK{gpu=\"0\",UUID=\"GPU-ab\"} 1980\n", 0);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string_view(error.what()).find("localhost:9400/metrics"), std::string_view::npos);
+  }
+}
+
 }  // namespace
 }  // namespace nsys_explain::analysis

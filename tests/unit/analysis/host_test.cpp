@@ -92,6 +92,9 @@ TEST(Launches, StormIsManyAndShort) {
   EXPECT_EQ(integers(storm, "storm"), (Integers{1}));
   EXPECT_NEAR(reals(storm, "launches_per_second")[0], 100'000, 100);
   EXPECT_EQ(reals(storm, "under_5us_percent"), (Reals{100}));
+  OneRank small;
+  for (int i = 0; i < 200; ++i) small.kernel("k", i * 2 * us, i * 2 * us + 1 * us);  // 200 kernels in 0.4 ms
+  EXPECT_EQ(integers(table_of(launch_tables(small.events()), "launch_storm"), "storm"), (Integers{1}));
   const Table none = table_of(launch_tables(calm.events()), "launch_storm");
   EXPECT_EQ(integers(none, "storm"), (Integers{0}));
   EXPECT_EQ(reals(none, "under_20us_percent"), (Reals{25}));

@@ -110,6 +110,24 @@ TEST_F(ReadTraceTest, ApiCallsLoseTheirVersionSuffixAndKernelsWithoutOneAreCount
   EXPECT_TRUE(has_warning(trace, "no launching API call", 2));
 }
 
+TEST_F(ReadTraceTest, KernelsOfNoProcessThatMakesCallsAreWarnedOf) {
+  add_basics(sql_);
+  testing::add_kernel_table(sql_);
+  sql_(
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER, eventClass INTEGER, globalTid INTEGER, "
+      "correlationId INTEGER, nameId INTEGER, returnValue INTEGER)");
+  sql_("INSERT INTO StringIds VALUES (1, 'k'), (2, 'cudaLaunchKernel_v7000')");
+  sql_("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10, 20, 0, " + text_of(tid_101) + ", 11, 2, 0)");
+  for (const std::int64_t pid : {std::int64_t{0}, testing::pid_200}) {
+    sql_("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL");
+    add_kernel(sql_, {.start = 15, .end = 30, .correlation = 11, .name = 1, .global_pid = pid});
+    EXPECT_TRUE(has_warning(read(), "no process has both kernels and CUDA calls", 1)) << pid;
+  }
+  sql_("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL");
+  add_kernel(sql_, {.start = 15, .end = 30, .correlation = 11, .name = 1});
+  EXPECT_FALSE(has_warning(read(), "no process has both kernels and CUDA calls", 1));
+}
+
 TEST_F(ReadTraceTest, SizesThatCannotBeTrueCountNothing) {
   add_basics(sql_);
   sql_(

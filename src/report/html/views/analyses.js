@@ -230,13 +230,15 @@ function idle() {
 function host() {
   const barriers = view("barriers");
   const sums = barriers.map((row) => ({...row, name: `${heading(row.kind)}: ${row.name}`}));
+  const recordedOnly = [["thread_cores", "Cores of the threads"], ["call_stacks", "Who makes slow CUDA calls"], ["library_calls", "Calls into cuBLAS and cuDNN"], ["gpu_memory_summary", "Memory allocated"]]
+    .filter(([table]) => view(table).length > 0).flatMap(([table, title]) => [node("h3", {}, title), plainTable(table, {limit: 40})]);
   return node("div", {}, sums.length === 0 ? node("p", {class: "note"}, "No call that waits for the GPU was recorded.") : sortableTable([{name: "name", text: true}, {name: "count"},
     {name: "total_ns", title: "total", unit: "ns"}], sums, {label: "Barriers between CPU and GPU", limit: 30}), node("h3", {}, "Copies and sets"),
   plainTable("memory_transfers", {limit: 40, empty: "No copy or set was recorded."}), node("h3", {}, "Memory, streams and events made and freed"),
   plainTable("allocations", {limit: 40, empty: "No call that makes or frees memory, streams or events was recorded."}), node("h3", {}, "Where CPU samples found the threads"),
   plainTable("cpu_functions", {limit: 40, empty: "No CPU samples were recorded (--sample=process-tree)."}), node("h3", {}, "CUDA calls that did not return success"),
   plainTable("cuda_errors", {limit: 40, empty: rows("cuda_api").length === 0 ? "No CUDA call was recorded." : "Every CUDA call returned success."}), node("h3", {}, "The profiler's own time"),
-  plainTable("profiler_overhead", {limit: 40, empty: "No overhead of the profiler was recorded."}));
+  plainTable("profiler_overhead", {limit: 40, empty: "No overhead of the profiler was recorded."}), ...recordedOnly);
 }
 
 // How much of the kernel time could be brought to launching calls and ranges.

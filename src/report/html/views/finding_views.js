@@ -13,6 +13,7 @@ export const viewOfFinding = {
   "longest-stage": "budget",
   "low-nvtx-coverage": "coverage",
   "missing-ranks": "communicators",
+  "memory-growth": "host",
   "mixed-captures": "facts",
   "mixed-gpus": "facts",
   "mixed-hosts": "facts",
@@ -26,6 +27,7 @@ export const viewOfFinding = {
   "partial-report": "warnings",
   "pipeline-bubble": "budget",
   "rotating-delay": "heat",
+  "shared-core": "host",
   "shared-gpus": "facts",
   "short-capture": "budget",
   "slow-link": "bandwidth",
@@ -36,6 +38,7 @@ export const viewOfFinding = {
   "unproven-straggler": "cases",
   "unseen-straggler": "strips",
   "hidden-straggler": "cases",
+  "unbound-host": "host",
   "withheld-arrivals": "communicators",
   "weak-launch-attribution": "coverage",
 };
