@@ -21,7 +21,7 @@ constexpr auto counters = std::to_array<GpuCounter>(
     {GpuCounter::sms_active, GpuCounter::sm_issue, GpuCounter::tensor_active, GpuCounter::dram_read,
      GpuCounter::dram_write, GpuCounter::pcie_receive, GpuCounter::pcie_transmit});
 constexpr std::size_t kernels_kept = 30;
-constexpr std::int64_t fewest_samples = 3;  // of a kernel: fewer tell nothing
+constexpr std::int64_t fewest_of_kernel = 3;  // samples: fewer tell nothing
 constexpr double enough_of_sample = 0.9;
 
 /// Numbers of the samples most of which lies in `part`, which is merged.
@@ -141,7 +141,7 @@ std::vector<Table> gpu_counter_tables(const RankEvents& events) {
   for (const auto& [name, executions] : executions_by_name(events)) {
     const std::vector<std::size_t> numbers = samples_in(covered, executions);
     for (const GpuCounter counter : counters)
-      if (const auto mean = mean_of(samples.of(counter), covered, numbers); mean && mean->samples >= fewest_samples)
+      if (const auto mean = mean_of(samples.of(counter), covered, numbers); mean && mean->samples >= fewest_of_kernel)
         kernel_row << name << counter_name(counter) << mean->samples << mean->mean_percent;
   }
   return tables;
