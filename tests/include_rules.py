@@ -40,7 +40,6 @@ ALLOWED = {
     "commands.hpp": {"modules": (), "libraries": ()},
     "help.cpp": {"modules": (), "libraries": ("fmt",)},
     "help.hpp": {"modules": (), "libraries": ()},
-    "large_blocks.cpp": {"modules": (), "libraries": ("posix",)},
     # Of the tests: it shares plain data with the product, and nothing of src may include it. Its program makes records, too.
     "simulation": {"modules": ("model",), "libraries": ("sqlite", "fmt", "json", "posix")},
     "simulation/program": {"modules": ("simulation", "pipeline"), "libraries": ("cli11", "fmt")},
