@@ -74,26 +74,7 @@ void add_merge_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& 
   app.add_flag("--only-shards", job.only_shards, "Open no trace: what is in no shard is missing");
 }
 
-void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, bool& print_schema) {
-  app.add_option("traces", job.inputs, "Exports (.sqlite), directories of them, or quoted patterns")->required();
-  add_run_options(app, job);
-  app.option_defaults()->group("Reading");
-  app.add_flag("--export", job.export_reports, "Let the nsys on PATH export reports that have no export beside them");
-  const std::map<std::string, nsys_explain::ingest::Reader> readers{{"auto", nsys_explain::ingest::Reader::automatic},
-                                                                    {"pages", nsys_explain::ingest::Reader::pages},
-                                                                    {"sqlite", nsys_explain::ingest::Reader::sqlite}};
-  app.add_option("--reader", job.reader,
-                 "How rows are read: from the pages of the file, through SQLite (slower), or whatever can (default)")
-      ->transform(CLI::CheckedTransformer(readers, CLI::ignore_case).description("auto|pages|sqlite"));
-  app.add_option("--cache", job.cache_directory,
-                 "Directory that keeps what was read of each trace: an unchanged trace is not read again");
-  app.option_defaults()->group("Ranks and hosts");
-  app.add_option("--rank-map", job.rank_map_path, "File that says which trace is which rank");
-  app.add_option("--rank-regex", job.rank_regex, "Regular expression on the path; its first group is the rank");
-  app.add_option("--topology", job.topology_path, "File that says which host is in which rack");
-  app.add_option("--require-ranks", job.require_ranks,
-                 "Exit with 4 where fewer trace ranks are seen; before reading where traces are missing")
-      ->check(CLI::PositiveNumber);
+void add_window_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.option_defaults()->group("A part of the run");
   app.add_option("--filter-time", job.filter_time,
                  "Only START/END since the job epoch, e.g. 5s/7s or 1s500ms/ (as nsys: h m s ms us ns)");
@@ -103,20 +84,9 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--whole-run", job.whole_run,
                "All that was recorded, start-up and slow first steps included (default: the steady steps)");
-  app.option_defaults()->group("Phases and categories");
-  app.add_option("--communication-kernels", job.communication_kernels,
-                 "PATTERN: kernels of such names communicate, besides those known; may be repeated")
-      ->take_all()
-      ->allow_extra_args(false);
-  app.add_option("--phase-map", job.phase_map_path, "File that says which NVTX ranges are which phase");
-  app.add_option(
-      "--categories", job.categories,
-      "Map from kernels to categories: llm (default), vllm/llama, vllm/ds, vllm/gpt-oss, or one of the file");
-  app.add_option("--category-map", job.category_map_path, "JSON file with such maps, as gputrc2graph reads them");
-  app.add_option("--categories-of", job.categories_of,
-                 "PATTERN=MAP[,SECONDS]: inputs whose path matches have another map, and run time without the profiler")
-      ->take_all()
-      ->allow_extra_args(false);
+}
+
+void add_evidence_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.option_defaults()->group("Other evidence");
   app.add_option("--elapsed-unprofiled", job.elapsed_unprofiled,
                  "Run time in seconds without the profiler: what is not GPU time of it counts as CPU time")
@@ -137,6 +107,44 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, b
   app.add_option("--nccl-log", job.nccl_log_paths,
                  "Log of NCCL_DEBUG=INFO: transports, channels, algorithms; may be repeated")
       ->allow_extra_args(false);
+}
+
+void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, bool& print_schema) {
+  app.add_option("traces", job.inputs, "Exports (.sqlite), directories of them, or quoted patterns")->required();
+  add_run_options(app, job);
+  app.option_defaults()->group("Reading");
+  app.add_flag("--export", job.export_reports, "Let the nsys on PATH export reports that have no export beside them");
+  const std::map<std::string, nsys_explain::ingest::Reader> readers{{"auto", nsys_explain::ingest::Reader::automatic},
+                                                                    {"pages", nsys_explain::ingest::Reader::pages},
+                                                                    {"sqlite", nsys_explain::ingest::Reader::sqlite}};
+  app.add_option("--reader", job.reader,
+                 "How rows are read: from the pages of the file, through SQLite (slower), or whatever can (default)")
+      ->transform(CLI::CheckedTransformer(readers, CLI::ignore_case).description("auto|pages|sqlite"));
+  app.add_option("--cache", job.cache_directory,
+                 "Directory that keeps what was read of each trace: an unchanged trace is not read again");
+  app.option_defaults()->group("Ranks and hosts");
+  app.add_option("--rank-map", job.rank_map_path, "File that says which trace is which rank");
+  app.add_option("--rank-regex", job.rank_regex, "Regular expression on the path; its first group is the rank");
+  app.add_option("--topology", job.topology_path, "File that says which host is in which rack");
+  app.add_option("--require-ranks", job.require_ranks,
+                 "Exit with 4 where fewer trace ranks are seen; before reading where traces are missing")
+      ->check(CLI::PositiveNumber);
+  add_window_options(app, job);
+  app.option_defaults()->group("Phases and categories");
+  app.add_option("--communication-kernels", job.communication_kernels,
+                 "PATTERN: kernels of such names communicate, besides those known; may be repeated")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--phase-map", job.phase_map_path, "File that says which NVTX ranges are which phase");
+  app.add_option(
+      "--categories", job.categories,
+      "Map from kernels to categories: llm (default), vllm/llama, vllm/ds, vllm/gpt-oss, or one of the file");
+  app.add_option("--category-map", job.category_map_path, "JSON file with such maps, as gputrc2graph reads them");
+  app.add_option("--categories-of", job.categories_of,
+                 "PATTERN=MAP[,SECONDS]: inputs whose path matches have another map, and run time without the profiler")
+      ->take_all()
+      ->allow_extra_args(false);
+  add_evidence_options(app, job);
   const std::map<std::string, nsys_explain::ClockMethod> methods{
       {"utc", nsys_explain::ClockMethod::utc},
       {"host", nsys_explain::ClockMethod::host_clock},
