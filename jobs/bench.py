@@ -276,6 +276,7 @@ def timed(command):
 def main():
     arguments = options()
     if shutil.which("cmake"):
+        run(["cmake", "-DNSYS_EXPLAIN_TESTS=ON", arguments.build])  # read_methods is of the tests, which jobs/demo.sh leaves out
         run(["cmake", "--build", arguments.build, "--target", "nsys-explain-mpi", "nsys-explain-synth", "read_methods"])
     with tempfile.TemporaryDirectory(prefix="nsys-explain-bench-") as scratch:
         bench = Bench(arguments, pathlib.Path(scratch))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tables of store.h5 as Markdown between the markers of a page, from what --print-schema says.
 
-    jobs/schema_to_markdown.py docs/outputs.md [--tool build/ci/nsys-explain-mpi]     rewrites the page
+    jobs/schema_to_markdown.py docs/outputs.md [--tool PROGRAM]     rewrites the page (default: the newest of build/*)
     jobs/schema_to_markdown.py docs/outputs.md --check                                ends with 1 where it is out of date
     jobs/schema_to_markdown.py --self-test                                            checks the script itself
 
@@ -38,15 +38,15 @@ def parse(schema):
 
 
 def to_markdown(tables):
+    """A line per table, and one of its columns, with the unit of those whose name lacks it."""
     def cell(text):
-        return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+        return text.replace("\\", "\\\\").replace("<", "&lt;")
 
-    lines = []
-    for name, meaning, columns in tables:
-        lines += [f"### {name}", "", cell(meaning) + ".", "", "| column | kind | unit | meaning |", "|---|---|---|---|"]
-        lines += [f"| `{column}` | {kind} | {unit} | {cell(text)} |" for column, kind, unit, text in columns]
-        lines.append("")
-    return "\n".join(lines)
+    def column_line(name, unit):
+        return f"`{name}`" if not unit or unit in name.split("_") else f"`{name}` ({unit})"
+
+    return "\n".join(f"**{name}**: {cell(meaning)}.\\\n" + ", ".join(column_line(column, unit) for column, _, unit, _ in columns) + ".\n"
+                     for name, meaning, columns in tables)
 
 
 def with_generated_part(page, generated):
@@ -60,13 +60,13 @@ def with_generated_part(page, generated):
 def self_test():
     schema = ("Tables of store.h5 and tables/*.csv.\n\nranks: Trace rank: its time\n"
               f"  {'trace_rank':32} {'integer':8} {'':10} The rank\n"
-              f"  {'wait_ns':32} {'time':8} {'ns':10} A | B <c>\n")
+              f"  {'wait_ns':32} {'time':8} {'ns':10} A | B <c>\n  {'gain':32} {'real':8} {'dB':10} C\n")
     tables = parse(schema)
     assert tables == [("ranks", "Trace rank: its time", [("trace_rank", "integer", "", "The rank"),
-                                                           ("wait_ns", "time", "ns", "A | B <c>")])], tables
+                                                           ("wait_ns", "time", "ns", "A | B <c>"), ("gain", "real", "dB", "C")])], tables
     page = with_generated_part(f"# Top\n{BEGIN}\nold\n{END}\nbottom\n", to_markdown(tables))
     assert "old" not in page and page.startswith("# Top\n") and page.endswith(f"{END}\nbottom\n"), page
-    assert "| `wait_ns` | time | ns | A \\| B &lt;c> |" in page, page
+    assert "**ranks**: Trace rank: its time.\\\n`trace_rank`, `wait_ns`, `gain` (dB).\n" in page, page
     assert with_generated_part(page, to_markdown(tables)) == page
     for broken in ("# no markers\n", f"{BEGIN} only\n"):
         try:
@@ -82,11 +82,17 @@ def self_test():
         raise AssertionError("a line that is no column was accepted")
 
 
+def newest_tool(root):
+    """Of the builds of this tree, whatever their presets are called; with none, the one that people build first."""
+    tools = sorted(root.glob("build/*/nsys-explain-mpi"), key=lambda tool: tool.stat().st_mtime)
+    return str(tools[-1] if tools else root / "build/release/nsys-explain-mpi")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("page", nargs="?", type=pathlib.Path)
     root = pathlib.Path(__file__).resolve().parents[1]
-    parser.add_argument("--tool", default=str(root / "build/ci/nsys-explain-mpi"), help="program, or - for standard input")
+    parser.add_argument("--tool", default=newest_tool(root), help="program, or - for standard input")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()

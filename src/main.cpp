@@ -75,6 +75,41 @@ void add_merge_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& 
   app.add_flag("--only-shards", job.only_shards, "Open no trace: what is in no shard is missing");
 }
 
+void add_window_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
+  app.option_defaults()->group("A part of the run");
+  app.add_option("--filter-time", job.filter_time,
+                 "Only START/END since the job epoch, e.g. 5s/7s or 1s500ms/ (as nsys: h m s ms us ns)");
+  app.add_option("--filter-nvtx", job.filter_nvtx, "Only within NVTX range RANGE[@DOMAIN][/INDEX] of each process");
+  app.add_option("--steps", job.steps, "Only steps FIRST:LAST, both included, by their NVTX ranges");
+  app.add_flag("--skip-warmup{1}", job.warmup_steps, "Leave out the first step (--skip-warmup=N: N) and all before")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--whole-run", job.whole_run,
+               "All that was recorded, start-up and slow first steps included (default: the steady steps)");
+}
+
+void add_evidence_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
+  app.option_defaults()->group("Other evidence");
+  app.add_option("--elapsed-unprofiled", job.elapsed_unprofiled,
+                 "Run time in seconds without the profiler: what is not GPU time of it counts as CPU time")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--ncu", job.ncu_path, "CSV of Nsight Compute: FLOPs, bytes and unit use of kernels");
+  app.add_option("--cublas-log", job.cublas_log_path, "Log of cuBLAS or cuBLASLt: shapes of matrix multiplications");
+  app.add_option("--weights", job.weights_path, "File with lines 'BYTES PATTERN': weights that kernels read");
+  app.add_option("--gpu-peaks", job.gpu_peaks_path, "File with peaks of GPUs, before the built-in ones");
+  app.add_option("--link-peaks", job.link_peaks_path,
+                 "File with lines 'GBS GPU-NAME': NVLink peak per direction, for estimates in GB/s");
+  app.add_option("--inspector", job.inspector_directory,
+                 "Directory with logs of NCCL Inspector: exact keys of collectives (verbose logs tell most)");
+  app.add_option("--nvml", job.nvml_path, "CSV of nvidia-smi, NVML or DCGM: clocks, power, temperature over time");
+  app.add_option("--nvml-utc-offset", job.nvml_utc_offset_hours,
+                 "Hours that calendar times in it are ahead of UTC (nvidia-smi writes local time)");
+  app.add_option("--requests", job.requests_path,
+                 "CSV with a line per request, or a result of vLLM's or SGLang's benchmark: latencies, tokens/s");
+  app.add_option("--nccl-log", job.nccl_log_paths,
+                 "Log of NCCL_DEBUG=INFO: transports, channels, algorithms; may be repeated")
+      ->allow_extra_args(false);
+}
+
 /// What only prints something, and needs no traces. Returns an exit code; empty: nothing of that was asked for.
 using Print = std::function<int(std::ostream& out, std::ostream& problems)>;
 
@@ -98,15 +133,7 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, P
   app.add_option("--require-ranks", job.require_ranks,
                  "Exit with 4 where fewer trace ranks are seen; before reading where traces are missing")
       ->check(CLI::PositiveNumber);
-  app.option_defaults()->group("A part of the run");
-  app.add_option("--filter-time", job.filter_time,
-                 "Only START/END since the job epoch, e.g. 5s/7s or 1s500ms/ (as nsys: h m s ms us ns)");
-  app.add_option("--filter-nvtx", job.filter_nvtx, "Only within NVTX range RANGE[@DOMAIN][/INDEX] of each process");
-  app.add_option("--steps", job.steps, "Only steps FIRST:LAST, both included, by their NVTX ranges");
-  app.add_flag("--skip-warmup{1}", job.warmup_steps, "Leave out the first step (--skip-warmup=N: N) and all before")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--whole-run", job.whole_run,
-               "All that was recorded, start-up and slow first steps included (default: the steady steps)");
+  add_window_options(app, job);
   app.option_defaults()->group("Phases and categories");
   app.add_option("--communication-kernels", job.communication_kernels,
                  "PATTERN: kernels of such names communicate, besides those known; may be repeated")
@@ -121,26 +148,7 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, P
                  "PATTERN=MAP[,SECONDS]: inputs whose path matches have another map, and run time without the profiler")
       ->take_all()
       ->allow_extra_args(false);
-  app.option_defaults()->group("Other evidence");
-  app.add_option("--elapsed-unprofiled", job.elapsed_unprofiled,
-                 "Run time in seconds without the profiler: what is not GPU time of it counts as CPU time")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--ncu", job.ncu_path, "CSV of Nsight Compute: FLOPs, bytes and unit use of kernels");
-  app.add_option("--cublas-log", job.cublas_log_path, "Log of cuBLAS or cuBLASLt: shapes of matrix multiplications");
-  app.add_option("--weights", job.weights_path, "File with lines 'BYTES PATTERN': weights that kernels read");
-  app.add_option("--gpu-peaks", job.gpu_peaks_path, "File with peaks of GPUs, before the built-in ones");
-  app.add_option("--link-peaks", job.link_peaks_path,
-                 "File with lines 'GBS GPU-NAME': NVLink peak per direction, for estimates in GB/s");
-  app.add_option("--inspector", job.inspector_directory,
-                 "Directory with logs of NCCL Inspector: exact keys of collectives (verbose logs tell most)");
-  app.add_option("--nvml", job.nvml_path, "CSV of nvidia-smi, NVML or DCGM: clocks, power, temperature over time");
-  app.add_option("--nvml-utc-offset", job.nvml_utc_offset_hours,
-                 "Hours that calendar times in it are ahead of UTC (nvidia-smi writes local time)");
-  app.add_option("--requests", job.requests_path,
-                 "CSV with a line per request, or a result of vLLM's or SGLang's benchmark: latencies, tokens/s");
-  app.add_option("--nccl-log", job.nccl_log_paths,
-                 "Log of NCCL_DEBUG=INFO: transports, channels, algorithms; may be repeated")
-      ->allow_extra_args(false);
+  add_evidence_options(app, job);
   const std::map<std::string, nsys_explain::ClockMethod> methods{
       {"utc", nsys_explain::ClockMethod::utc},
       {"host", nsys_explain::ClockMethod::host_clock},

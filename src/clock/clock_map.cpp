@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/median.hpp"
+
 namespace nsys_explain::clock {
 
 Nanoseconds ClockLine::offset_at(Nanoseconds member_ns) const {
@@ -52,8 +54,7 @@ ClockLine fit_line(std::span<const double> x, std::span<const double> y, Nanosec
   ClockLine line{origin_ns, 0, 0};
   if (x.empty()) return line;
   std::vector<double> sorted(y.begin(), y.end());
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
-  line.offset_ns = sorted[sorted.size() / 2];
+  line.offset_ns = upper_median(sorted);
   // Iteratively reweighted least squares. The first weights are nearly equal; the floor then shrinks, so that the fit
   // does not settle on the first few points that happen to lie on a line.
   double floor_ns = 256 * residual_floor_ns;

@@ -8,6 +8,7 @@
 
 #include "clock/conjugate_gradients.hpp"
 #include "clock/fixed_point.hpp"
+#include "model/median.hpp"
 
 namespace nsys_explain::clock {
 namespace {
@@ -48,14 +49,6 @@ double largest_change(const Block& step, const Unknowns& unknowns) {
   return largest;
 }
 
-double median(std::vector<double>& values) {
-  const std::size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
-  const double upper = values[middle];
-  if (values.size() % 2 == 1) return upper;
-  return (upper + *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle))) / 2;
-}
-
 /// Where the weighted members of an instance agree; their median where they have no weights yet.
 double common_exit(std::span<const Sample> members, Estimator::Centre by, std::vector<double>& scratch) {
   if (by == Estimator::Centre::weighted) {
@@ -68,7 +61,7 @@ double common_exit(std::span<const Sample> members, Estimator::Centre by, std::v
   }
   scratch.clear();
   for (const Sample& sample : members) scratch.push_back(sample.residual);
-  return median(scratch);
+  return mean_median(scratch);
 }
 
 }  // namespace

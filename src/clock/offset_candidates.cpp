@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "model/median.hpp"
+
 namespace nsys_explain::clock {
 namespace {
 
@@ -68,9 +70,7 @@ Nanoseconds sharp_spread(const MemberSequence& member, SequenceSample sample) {
   for (std::size_t i = sample.first + 1; i < sample.end; ++i)
     intervals.push_back(member.exit_ns[i] - member.exit_ns[i - 1]);
   if (intervals.empty()) return noise_ns;
-  const auto middle = intervals.begin() + static_cast<std::ptrdiff_t>(intervals.size() / 2);
-  std::nth_element(intervals.begin(), middle, intervals.end());
-  const Nanoseconds usual_span_ns = 2 * *middle * static_cast<Nanoseconds>(intervals.size());
+  const Nanoseconds usual_span_ns = 2 * upper_median(intervals) * static_cast<Nanoseconds>(intervals.size());
   return std::clamp(usual_span_ns / intervals_per_spread, noise_ns, utc_window_ns / 16);
 }
 

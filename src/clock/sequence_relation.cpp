@@ -7,6 +7,7 @@
 #include <map>
 
 #include "clock/offset_search.hpp"
+#include "model/median.hpp"
 
 namespace nsys_explain::clock {
 namespace {
@@ -44,10 +45,9 @@ double sharpest_residual(const std::map<std::uint64_t, std::vector<double>>& res
   double sharpest = std::numeric_limits<double>::infinity();
   for (auto [symbol, residuals] : residuals_of_symbol) {
     if (4 * residuals.size() < pairs || residuals.size() < fewest) continue;  // of a few, some agree by chance
-    const auto middle = residuals.begin() + static_cast<std::ptrdiff_t>(residuals.size() / 2);
-    std::nth_element(residuals.begin(), middle, residuals.end());
+    const double usual = upper_median(residuals);
     double sum = 0;
-    for (const double residual : residuals) sum += std::log(std::abs(residual - *middle) + residual_floor_ns / 2);
+    for (const double residual : residuals) sum += std::log(std::abs(residual - usual) + residual_floor_ns / 2);
     sharpest = std::min(sharpest, std::exp(sum / static_cast<double>(residuals.size())));
   }
   return sharpest;

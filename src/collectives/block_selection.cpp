@@ -67,7 +67,7 @@ Series middle_of(const std::vector<Series>& members) {
     for (const Series& member : members) {
       if (!std::isnan(member[k])) present.push_back(member[k]);
     }
-    if (!present.empty()) middle[k] = median_of(present);
+    if (!present.empty()) middle[k] = mean_median(present);
   }
   return middle;
 }
@@ -83,7 +83,7 @@ Series last_takes_ns(const StreamTable& table, const RowsOfSymbol& of_symbol) {
         least_of_row = std::min(least_of_row, table.exit_ns[m][k] - table.enter_ns[m][k]);  // not by NaN
       if (std::isfinite(least_of_row)) least.push_back(least_of_row);
     }
-    const double middle = least.empty() ? 0 : median_of(least);
+    const double middle = least.empty() ? 0 : mean_median(least);
     for (const std::size_t k : rows) result[k] = middle;
   }
   return result;
@@ -144,7 +144,7 @@ void move_to(Block& block, const Series& reference, const Rows& rows) {
       if (!std::isnan(reference[k] - block.exit[k])) differences.push_back(reference[k] - block.exit[k]);
     }
     if (differences.empty()) continue;
-    const double bias = median_of(differences);
+    const double bias = mean_median(differences);
     for (const std::size_t k : of_symbol) {
       block.exit[k] += bias;
       for (Series& member : block.exits) member[k] += bias;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectives/extraction.hpp"
+#include "model/median.hpp"
 #include "nsys_explain/model/inspector.hpp"
 
 /// What tells that a record of NCCL Inspector and a kernel are one.
@@ -46,9 +47,7 @@ inline bool agrees_with_payload(const Arrival& arrival, const InspectorRecord& r
 inline Delay learn_delay(std::vector<Nanoseconds> delays, const Delay& before) {
   if (delays.size() < fewest_anchors) return before;
   constexpr Nanoseconds polling_ns = 200'000;
-  const auto middle = delays.begin() + static_cast<std::ptrdiff_t>(delays.size() / 2);
-  std::nth_element(delays.begin(), middle, delays.end());
-  return {*middle, polling_ns};
+  return {upper_median(delays), polling_ns};
 }
 
 /// A record and the one arrival that it fits. Indices.

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "model/median.hpp"
+
 namespace nsys_explain::collectives {
 
 /// Log of the likelihood ratio from which an explanation is clear: twenty thousand to one.
@@ -28,13 +30,6 @@ struct LogRatio {
   LogRatio against() const { return {-sum, squares}; }
 };
 
-inline double median_of(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 /// For that `exits` are noise, against that they are as `enters` but for noise: differences, by operation of one kind.
 /// The scale of the noise is what either leaves at least; its law has heavy tails.
 inline void weigh(std::span<const double> exits, std::span<const double> enters, LogRatio& result) {
@@ -42,7 +37,7 @@ inline void weigh(std::span<const double> exits, std::span<const double> enters,
   for (std::size_t i = 0; i < exits.size(); ++i)
     least.push_back(std::min(std::abs(exits[i]), std::abs(exits[i] - enters[i])));
   if (least.empty()) return;
-  const double scale = std::max(least_difference_ns, median_of(least));
+  const double scale = std::max(least_difference_ns, mean_median(least));
   for (std::size_t i = 0; i < exits.size(); ++i)
     result.add(std::log((scale + std::abs(exits[i] - enters[i])) / (scale + std::abs(exits[i]))));
 }

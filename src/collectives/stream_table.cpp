@@ -36,7 +36,7 @@ Counterparts by_position(const StreamSequence& reference, const StreamSequence& 
 }
 
 /// Operations that end nearest to each other, both ways.
-Counterparts by_time(const StreamSequence& reference, const StreamSequence& other) {
+Counterparts counterparts_by_time(const StreamSequence& reference, const StreamSequence& other) {
   clock::PartnerFinder in_other(other.sequence), in_reference(reference.sequence);
   Counterparts result(reference.size(), -1);
   for (std::size_t i = 0; i < reference.size(); ++i) {
@@ -93,7 +93,7 @@ Comparison compare(const StreamSequence& reference, const StreamSequence& other)
       reference.digest == other.digest && (!reference.has_unequal_kin || reference.size() >= fewest_rows);
   if (reference.component != other.component)
     return are_equal ? Comparison{Verdict::did_the_same, true, by_position(reference, other)} : Comparison();
-  Comparison by_times{Verdict::did_the_same, false, by_time(reference, other)};
+  Comparison by_times{Verdict::did_the_same, false, counterparts_by_time(reference, other)};
   const auto pairs = static_cast<std::size_t>(
       std::count_if(by_times.found.begin(), by_times.found.end(), [](std::ptrdiff_t j) { return j >= 0; }));
   // A few records are lost; what others do ends elsewhere, or there is half as much of it.

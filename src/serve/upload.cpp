@@ -10,7 +10,7 @@
 namespace nsys_explain::serve {
 namespace {
 
-constexpr std::size_t longest_name = 100;
+constexpr std::size_t longest_export_name = 100;
 constexpr std::int64_t claim_bytes = 16'000'000;  ///< claimed, and looked after, at a time while data arrive
 
 Refusal no_room() {
@@ -101,7 +101,7 @@ bool Upload::add(std::string_view bytes) {
   }
   if (field_ == "name") {
     input_.name += bytes;
-    if (input_.name.size() <= longest_name) return true;
+    if (input_.name.size() <= longest_export_name) return true;
     return refuse({400, "the name is too long", "so no report can have it", "give at most 100 characters"});
   }
   if (!keep_room(static_cast<std::int64_t>(bytes.size()))) return refuse(no_room());

@@ -15,7 +15,7 @@
 /// Exports of a simulated multi-GPU job with planted faults, and the truth about them.
 ///
 ///   JobPlan --simulate()--> SimulatedJob (true time) --write_exports()--> SQLite files as nsys writes them
-///                                                    --write_truth()----> truth.json
+///                                                    --truth_json()-----> truth.json
 ///
 /// A plan is plain data; the same plan gives the same events on every machine.
 namespace nsys_explain::synth {

@@ -80,7 +80,7 @@ struct Arrival {
   /// Time from the latest communication exit on this trace rank before this enter to this enter; no_time for the first
   /// arrival. What happened in it tells why the rank came late.
   Nanoseconds work_ns = no_time;
-  std::uint64_t communicator = 0;  ///< key: NCCL's hash, or an inferred one (see collectives/communicators.hpp)
+  std::uint64_t communicator = 0;  ///< key: NCCL's hash, or an inferred one (see collectives/layout.hpp)
   std::int64_t call_bytes = -1;    ///< NCCL's per-call size; -1 unknown
   std::int64_t sequence =
       -1;  ///< NCCL's count of this operation in the communicator, equal on all members; -1: unknown

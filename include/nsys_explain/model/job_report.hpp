@@ -159,7 +159,7 @@ enum class Cause : std::uint8_t {
 };
 
 /// Where lateness sits: one GPU, or everything that shares a node, a rail (the same GPU number of all nodes) or a rack,
-/// or a place in the parallel layout of the job (analysis/parallel_layout.hpp).
+/// or a place in the parallel layout of the job (analysis/waits/parallel_layout.hpp).
 enum class Level : std::uint8_t { gpu, node, rail, rack, pipeline_stage, expert_index, tensor_index, data_index };
 
 struct PlaceName {

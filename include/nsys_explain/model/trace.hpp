@@ -239,7 +239,7 @@ enum class NcclFunction : std::uint8_t {
 };
 
 /// A call into NCCL seen as an NVTX range, with its payload where the export holds one.
-/// `bytes` is NCCL's own per-call size (count argument times element size); see operations.hpp for what it covers.
+/// `bytes` is NCCL's own per-call size (count argument times element size); see message_size_bytes() for its meaning.
 struct NcclCall {
   Nanoseconds start_ns = 0;
   Nanoseconds end_ns = no_time;

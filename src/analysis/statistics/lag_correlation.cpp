@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "analysis/statistics/random.hpp"
+#include "model/median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -204,9 +205,7 @@ Nanoseconds typical_period_ns(const SampledSeries& series) {
   std::vector<Nanoseconds> lengths;
   lengths.reserve(series.periods.size());
   for (const Interval& period : series.periods) lengths.push_back(period.end_ns - period.start_ns);
-  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-  std::nth_element(lengths.begin(), middle, lengths.end());
-  return *middle;
+  return upper_median(lengths);
 }
 
 std::optional<LagCorrelation> correlate_with_lag(const SampledSeries& series, const CoveredTime& active) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/median.hpp"
+
 namespace nsys_explain::analysis {
 
 std::vector<Interval> sample_periods(std::span<const Nanoseconds> time_ns) {
@@ -11,11 +13,10 @@ std::vector<Interval> sample_periods(std::span<const Nanoseconds> time_ns) {
   if (time_ns.size() == 1) return periods;
   std::vector<Nanoseconds> lengths;
   for (std::size_t i = 1; i < time_ns.size(); ++i) lengths.push_back(time_ns[i] - time_ns[i - 1]);
-  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-  std::nth_element(lengths.begin(), middle, lengths.end());
+  const Nanoseconds usual_ns = upper_median(lengths);
   for (std::size_t i = 1; i < time_ns.size(); ++i) {
-    const bool lost = time_ns[i] - time_ns[i - 1] > gap_periods * *middle;
-    periods.push_back({lost ? time_ns[i] - *middle : time_ns[i - 1], time_ns[i]});
+    const bool lost = time_ns[i] - time_ns[i - 1] > gap_periods * usual_ns;
+    periods.push_back({lost ? time_ns[i] - usual_ns : time_ns[i - 1], time_ns[i]});
   }
   return periods;
 }

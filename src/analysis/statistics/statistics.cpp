@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "model/median.hpp"
 #include "model/schema/statistics.hpp"
 
 namespace nsys_explain::analysis {
@@ -266,11 +267,7 @@ double mean(const std::vector<double>& values) {
 }
 
 double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*std::max_element(values.begin(), middle) + *middle) / 2;
+  return values.empty() ? 0 : mean_median(values);
 }
 
 }  // namespace nsys_explain::analysis

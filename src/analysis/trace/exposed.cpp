@@ -15,8 +15,8 @@ namespace {
 /// Kernels that follow each other lie up to this far apart though nothing holds them up.
 constexpr Nanoseconds beside_each_other_ns = 5'000;
 
-/// What starts within this time of an exit had waited for it (as in path.cpp); stretches that lie no further apart are
-/// one.
+/// What starts within this time of an exit had waited for it (as in waits/rank_timeline.cpp); stretches that lie no
+/// further apart are one.
 constexpr Nanoseconds stretch_gap_ns = 20'000;
 
 /// When the host waited for the GPU: merged.

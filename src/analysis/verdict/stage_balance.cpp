@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/statistics/significance.hpp"
+#include "model/median.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
@@ -44,13 +45,6 @@ std::vector<KernelTotals> totals_by_rank(const Table& table, std::span<const std
     by_rank[static_cast<std::size_t>(found - trace_ranks.begin())][key] += totals[i];
   }
   return by_rank;
-}
-
-/// The middle value; of an even number the larger of the two in the middle.
-std::int64_t upper_median(Times values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 /// Of two members of a stage, or two other stages, either may be the odd one: a stage itself is taken for the shorter,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "nsys_explain/model/lower_median.hpp"
+
 namespace nsys_explain::analysis {
 namespace {
 
@@ -10,9 +12,7 @@ namespace {
 Nanoseconds best_part(std::span<const Nanoseconds> residual_ns, const Place& place) {
   std::vector<Nanoseconds> values;
   for (const std::size_t r : place.ranks) values.push_back(residual_ns[r]);
-  const auto middle = values.begin() + (static_cast<std::ptrdiff_t>(values.size()) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return std::max<Nanoseconds>(0, *middle);
+  return std::max<Nanoseconds>(0, lower_median(values));
 }
 
 /// By how much the objective falls, in half nanoseconds.

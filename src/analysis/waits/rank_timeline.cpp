@@ -8,6 +8,7 @@
 
 #include "analysis/waits/timeline_parts.hpp"
 #include "analysis/window/sizes_in_steps.hpp"
+#include "model/hash.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -110,7 +111,7 @@ bool has_own_size(const Arrival& arrival) {
 }  // namespace
 
 std::uint64_t digest_of_partners(std::uint64_t others, std::int32_t trace_rank) {
-  return (others ^ static_cast<std::uint64_t>(trace_rank)) * 0x9E3779B97F4A7C15 + 1;
+  return (others ^ static_cast<std::uint64_t>(trace_rank)) * golden_ratio + 1;
 }
 
 std::uint64_t names_of_kernels(const RankEvents& events, const Steps& steps) {

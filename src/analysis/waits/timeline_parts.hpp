@@ -4,12 +4,13 @@
 #include <span>
 
 #include "analysis/waits/rank_timeline.hpp"
+#include "model/hash.hpp"
 
-/// Parts of a path's making, one file each; used by path.cpp alone.
+/// Parts of a path's making, one file each; used by rank_timeline.cpp alone.
 namespace nsys_explain::analysis {
 
 inline std::uint64_t mix_into(std::uint64_t hash, std::uint64_t value) {
-  hash = (hash ^ value) * 0x9E3779B97F4A7C15;
+  hash = (hash ^ value) * golden_ratio;
   return hash ^ (hash >> 29);
 }
 

@@ -30,7 +30,7 @@ void compute_waits(MatchedBlock& block, const ClockKnowledge& clock);
 bool stayed_for_last(const Instance& instance, const InstanceArrival& member);
 
 /// Splits the lateness of one member: own is its work before this enter beyond that of its peers (docs/method.md,
-/// Lateness; see path.hpp), at most the lateness; the rest was inherited.
+/// Lateness; see rank_timeline.hpp), at most the lateness; the rest was inherited.
 void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns);
 
 /// How much the waiting of each who stayed shrinks at most if the last arriver had come without its own lateness (but

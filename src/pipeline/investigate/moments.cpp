@@ -10,6 +10,7 @@
 #include "analysis/tables/timeline.hpp"
 #include "clock/job_time.hpp"
 #include "clock/level_zero.hpp"
+#include "model/median.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 #include "pipeline/run/pack.hpp"
@@ -56,10 +57,7 @@ Nanoseconds usual_step_ns(const StepStarts& steps) {
   std::vector<Nanoseconds> lengths;
   for (std::size_t s = 0; s < steps.start_ns.size(); ++s)
     lengths.push_back((s + 1 < steps.start_ns.size() ? steps.start_ns[s + 1] : steps.end_ns) - steps.start_ns[s]);
-  if (lengths.empty()) return 0;
-  const auto middle = lengths.begin() + std::ssize(lengths) / 2;
-  std::nth_element(lengths.begin(), middle, lengths.end());
-  return *middle;
+  return lengths.empty() ? 0 : upper_median(lengths);
 }
 
 Interval around(Nanoseconds at_ns, Nanoseconds span_ns) {

@@ -12,6 +12,7 @@
 #include "clock/coarse_clocks.hpp"
 #include "clock/level_zero.hpp"
 #include "collectives/layout.hpp"
+#include "model/median.hpp"
 #include "nsys_explain/model/release.hpp"
 #include "pipeline/run/outgoing.hpp"
 #include "pipeline/run/pack.hpp"
@@ -40,13 +41,8 @@ Nanoseconds sampling_centre(const exchange::Communicator& communicator, const st
     lasts.push_back(extent.last_ns);
   }
   if (firsts.empty()) return 0;
-  const auto median = [](std::vector<Nanoseconds>& values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-  };
-  const Nanoseconds first_ns = median(firsts);
-  return first_ns + (median(lasts) - first_ns) / 2;
+  const Nanoseconds first_ns = upper_median(firsts);
+  return first_ns + (upper_median(lasts) - first_ns) / 2;
 }
 
 /// What host clocks tell about sessions, as far as the user lets them.

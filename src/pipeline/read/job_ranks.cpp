@@ -88,10 +88,9 @@ void number_hosts(const JobRanks& job, std::vector<LocalRank>& hosts) {
   }
 }
 
-}  // namespace
-
-JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
-                     const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides) {
+/// Of the traces of all tool ranks, by path.
+std::vector<TraceFacts> gather_facts(const exchange::Communicator& communicator,
+                                     const std::vector<LocalTrace>& local_traces) {
   std::vector<TraceFacts> mine;
   mine.reserve(local_traces.size());
   for (const LocalTrace& trace : local_traces) {
@@ -104,6 +103,38 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
   }
   std::sort(facts.begin(), facts.end(),
             [](const TraceFacts& a, const TraceFacts& b) { return a.input.path < b.input.path; });
+  return facts;
+}
+
+/// The local trace ranks get their numbers and times of the job; those that are none of it go.
+void number_ranks(JobRanks& job, std::vector<LocalTrace>& local_traces) {
+  job.ranks_of_session.assign(job.sessions.size(), 0);
+  std::map<TraceRankKey, std::size_t> rank_of_key;
+  for (std::size_t r = 0; r < job.trace_ranks.size(); ++r) {
+    const TraceRankIdentity& identity = job.trace_ranks[r];
+    job.numbers.push_back(identity.trace_rank);
+    job.session_of_rank.push_back(session_of(job.sessions, identity.key));
+    ++job.ranks_of_session[job.session_of_rank.back()];
+    rank_of_key[identity.key] = r;
+  }
+  for (LocalTrace& trace : local_traces) {
+    number_hosts(job, trace.hosts);
+    std::erase_if(trace.ranks, [&](const LocalRank& rank) { return !rank_of_key.contains(rank.key); });
+    for (LocalRank& rank : trace.ranks) {
+      const std::size_t r = rank_of_key.at(rank.key);
+      rank.trace_rank = job.numbers[r];
+      rank.session = job.session_of_rank[r];
+      for (Arrival& arrival : rank.arrivals) arrival.trace_rank = rank.trace_rank;
+      shift_times(rank, clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns));
+    }
+  }
+}
+
+}  // namespace
+
+JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
+                     const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides) {
+  std::vector<TraceFacts> facts = gather_facts(communicator, local_traces);
   mark_lacking(facts);
 
   JobRanks job;
@@ -155,26 +186,7 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
   job.hosts = ingest::number_host_processes(std::move(job.hosts), job.trace_ranks);
   job.epoch_utc_ns = clock::job_epoch_utc_ns(job.sessions);
 
-  job.ranks_of_session.assign(job.sessions.size(), 0);
-  std::map<TraceRankKey, std::size_t> rank_of_key;
-  for (std::size_t r = 0; r < job.trace_ranks.size(); ++r) {
-    const TraceRankIdentity& identity = job.trace_ranks[r];
-    job.numbers.push_back(identity.trace_rank);
-    job.session_of_rank.push_back(session_of(job.sessions, identity.key));
-    ++job.ranks_of_session[job.session_of_rank.back()];
-    rank_of_key[identity.key] = r;
-  }
-  for (LocalTrace& trace : local_traces) {
-    number_hosts(job, trace.hosts);
-    std::erase_if(trace.ranks, [&](const LocalRank& rank) { return !rank_of_key.contains(rank.key); });
-    for (LocalRank& rank : trace.ranks) {
-      const std::size_t r = rank_of_key.at(rank.key);
-      rank.trace_rank = job.numbers[r];
-      rank.session = job.session_of_rank[r];
-      for (Arrival& arrival : rank.arrivals) arrival.trace_rank = rank.trace_rank;
-      shift_times(rank, clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns));
-    }
-  }
+  number_ranks(job, local_traces);
   return job;
 }
 

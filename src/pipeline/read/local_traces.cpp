@@ -76,13 +76,12 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
   const ProcessView view(trace, process, classes);
   std::vector<collectives::DeviceArrivals> arrivals;
   KnownOfDevice first;  // most processes have one device
-  run_in_parallel({[&] { arrivals = view.arrivals(); },
-                   [&] {
-                     if (process.devices.empty()) return;
-                     const analysis::RankEvents events = view.recorded(0);
-                     first = {analysis::collect_launches(events), analysis::messages_table(events)};
-                   }},
-                  threads);
+  const auto know_first = [&] {
+    if (process.devices.empty()) return;
+    const analysis::RankEvents events = view.recorded(0);
+    first = {analysis::collect_launches(events), analysis::messages_table(events)};
+  };
+  run_in_parallel({[&] { arrivals = view.arrivals(); }, know_first}, threads);
   release(process.nccl_calls);
   names.merge(collectives::names_of_call_communicators(arrivals));
   InspectorFindings inspector;
@@ -109,7 +108,7 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
     for (Arrival& arrival : arrivals[d].arrivals) arrival.step = rank.steps.index_of(arrival.enter_ns);
     tables.push_back(analysis::layers_table(events, rank.steps));
     if (!arrivals[d].fused.empty()) tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
-    for (const Table& table : inspector.tables) tables.push_back(table);
+    tables.insert(tables.end(), inspector.tables.begin(), inspector.tables.end());
     if (const auto of_rank = parts.find({process.global_pid, rank.key.device_id}); of_rank != parts.end())
       tables.push_back(std::move(of_rank->second));
     for (analysis::SharedGpu& gpu : shared_gpus) {

@@ -158,6 +158,35 @@ std::vector<Table> range_tables(const analysis::RankEvents& events, std::optiona
   return tables;
 }
 
+using One = Table (*)(const analysis::RankEvents&);
+using Several = std::vector<Table> (*)(const analysis::RankEvents&);
+using Analysis = std::variant<One, Several, std::function<std::vector<Table>(const analysis::RankEvents&)>>;
+
+/// Their tables in the order of the analyses.
+std::vector<Table> run_analyses(std::span<const Analysis> analyses, const analysis::RankEvents& events, int threads) {
+  std::vector<std::vector<Table>> parts(analyses.size());
+  std::vector<std::function<void()>> tasks;
+  // From the last one, since the longest are there: begun at the end they would keep one thread busy alone. What is
+  // done beside leaves more behind than tables do, so it comes after what takes most meanwhile.
+  for (std::size_t i = analyses.size(); i-- > 0;) {
+    tasks.emplace_back([&, i] {
+      std::visit(
+          [&](const auto& analyse) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(analyse)>, One>) {
+              parts[i].push_back(analyse(events));
+            } else {
+              parts[i] = analyse(events);
+            }
+          },
+          analyses[i]);
+    });
+  }
+  run_in_parallel(tasks, threads);
+  std::vector<Table> tables;
+  for (std::vector<Table>& part : parts) std::move(part.begin(), part.end(), std::back_inserter(tables));
+  return tables;
+}
+
 }  // namespace
 
 TableSchema with_trace_rank(TableSchema schema) {
@@ -168,9 +197,6 @@ TableSchema with_trace_rank(TableSchema schema) {
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::RankEvents& with_calls,
                                     const analysis::AnalysisOptions& options, int threads, KnownOfDevice known,
                                     const std::vector<std::function<void()>>& beside) {
-  using One = Table (*)(const analysis::RankEvents&);
-  using Several = std::vector<Table> (*)(const analysis::RankEvents&);
-  using Analysis = std::variant<One, Several, std::function<std::vector<Table>(const analysis::RankEvents&)>>;
   std::vector<Analysis> analyses = {
       analysis::run_facts_table,
       analysis::nvlink_table,
@@ -214,27 +240,7 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
   analyses.emplace_back([&](const analysis::RankEvents& e) { return analysis::roofline_tables(e, options.roofline); });
   analyses.emplace_back(
       [&](const analysis::RankEvents& e) { return analysis::gpu_sample_tables(e, options.gpu_samples); });
-  std::vector<std::vector<Table>> parts(analyses.size());
-  std::vector<std::function<void()>> tasks;
-  // From the last one, since the longest are there: begun at the end they would keep one thread busy alone. What is
-  // done beside leaves more behind than tables do, so it comes after what takes most meanwhile.
-  for (std::size_t i = analyses.size(); i-- > 0;) {
-    tasks.emplace_back([&, i] {
-      std::visit(
-          [&](const auto& analyse) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(analyse)>, One>) {
-              parts[i].push_back(analyse(events));
-            } else {
-              parts[i] = analyse(events);
-            }
-          },
-          analyses[i]);
-    });
-  }
-  run_in_parallel(tasks, threads);
-  std::vector<Table> tables;
-  for (std::vector<Table>& part : parts) std::move(part.begin(), part.end(), std::back_inserter(tables));
-  return tables;
+  return run_analyses(analyses, events, threads);
 }
 
 LocalRank read_host_process(const Trace& trace, const TraceRankKey& key) {

@@ -15,7 +15,7 @@ void keep_freed_memory(int threads) {
   constexpr int never_trim = -1;           // mallopt(3): more than 2 GB may be free
   constexpr int threads_at_one_arena = 4;  // more would wait for each other too often
   // What one thread frees, its next analysis takes. Of several, others cut it up meanwhile, and large arrays no longer
-  // fit: those return to the system, which has them back soon in huge pages.
+  // fit: those return to the system.
   constexpr int large_bytes = 8 << 20;
   ::mallopt(M_ARENA_MAX, std::max(threads / threads_at_one_arena, 1));
   ::mallopt(M_MMAP_THRESHOLD, threads > 1 ? large_bytes : never);

@@ -32,14 +32,14 @@ struct JobSpecification {
   std::string topology_path;    ///< --topology: racks of hosts
   std::string link_peaks_path;  ///< --link-peaks: NVLink peaks by GPU name, before the built-in ones
   std::optional<std::int32_t> require_ranks;
-  std::string filter_time, filter_nvtx, steps;  ///< a part of the run (analysis/window.hpp); empty: not asked for
+  std::string filter_time, filter_nvtx, steps;  ///< a part of the run (window.hpp); empty: not asked for
   std::int64_t warmup_steps = 0;                ///< --skip-warmup
   bool whole_run = false;                       ///< --whole-run: start-up and all, not the steady steps
   std::string phase_map_path;
   std::vector<std::string> communication_kernels;  ///< --communication-kernels: patterns beside the built-in table
-  std::string ncu_path, cublas_log_path, weights_path, gpu_peaks_path;  ///< analysis/roofline.hpp; empty: not given
+  std::string ncu_path, cublas_log_path, weights_path, gpu_peaks_path;  ///< roofline.hpp; empty: not given
   std::string inspector_directory;           ///< --inspector: logs of NCCL Inspector; empty: none
-  std::string nvml_path;                     ///< analysis/gpu_samples.hpp
+  std::string nvml_path;                     ///< gpu_samples.hpp
   std::string requests_path;                 ///< --requests: analysis/tables/requests.hpp
   std::vector<std::string> nccl_log_paths;   ///< --nccl-log: analysis/tables/nccl_log.hpp
   double nvml_utc_offset_hours = 0;          ///< of calendar times in that file

@@ -18,7 +18,7 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-std::string read_file(const std::string& path, std::string_view what) {
+std::string text_of_file(const std::string& path, std::string_view what) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
@@ -55,7 +55,7 @@ template <class Parse>
 auto read_evidence(std::string_view option, const std::string& path, std::uint64_t& seen, const Parse& parse) {
   using Result = decltype(parse(std::string_view()));
   if (path.empty()) return Result();
-  const std::string text = read_file(path, fmt::format("file of {}", option));
+  const std::string text = text_of_file(path, fmt::format("file of {}", option));
   seen = fnv1a(text, fnv1a(option, seen));
   try {
     return parse(std::string_view(text));
@@ -97,7 +97,7 @@ UserOptions read_user_options(const JobSpecification& job) {
   options.analysis.gpu_trace = job.gpu_trace;
   options.analysis.window = read_window(job);
   options.window_text = window_text(job);
-  if (!job.topology_path.empty()) options.racks = parse_topology(read_file(job.topology_path, "topology file"));
+  if (!job.topology_path.empty()) options.racks = parse_topology(text_of_file(job.topology_path, "topology file"));
   options.analysis.phase_rules = read_evidence("--phase-map", job.phase_map_path, seen, [](std::string_view text) {
     return analysis::parse_phase_map(ingest::phase_map_lines(text));
   });
@@ -116,7 +116,7 @@ UserOptions read_user_options(const JobSpecification& job) {
     return analysis::parse_requests(ingest::request_rows(text));
   });
   for (const std::string& path : job.nccl_log_paths)
-    analysis::add_nccl_log(read_file(path, "file of --nccl-log"), options.nccl_log);
+    analysis::add_nccl_log(text_of_file(path, "file of --nccl-log"), options.nccl_log);
   if (!job.nccl_log_paths.empty() && options.nccl_log.members.empty() && options.nccl_log.connections.empty() &&
       options.nccl_log.choices.empty()) {
     throw std::runtime_error(fmt::format(
@@ -127,7 +127,7 @@ UserOptions read_user_options(const JobSpecification& job) {
   if (!job.inspector_directory.empty())
     seen = fnv1a(ingest::list_inspector_logs(job.inspector_directory), fnv1a("--inspector", seen));
   if (!job.link_peaks_path.empty()) {
-    options.link_peaks = analysis::parse_link_peaks(read_file(job.link_peaks_path, "link peaks"));
+    options.link_peaks = analysis::parse_link_peaks(text_of_file(job.link_peaks_path, "link peaks"));
   }
   return options;
 }
