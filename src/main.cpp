@@ -110,6 +110,23 @@ void add_evidence_options(CLI::App& app, nsys_explain::pipeline::JobSpecificatio
       ->allow_extra_args(false);
 }
 
+void add_category_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
+  app.option_defaults()->group("Phases and categories");
+  app.add_option("--communication-kernels", job.communication_kernels,
+                 "PATTERN: kernels of such names communicate, besides those known; may be repeated")
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--phase-map", job.phase_map_path, "File that says which NVTX ranges are which phase");
+  app.add_option(
+      "--categories", job.categories,
+      "Map from kernels to categories: llm (default), vllm/llama, vllm/ds, vllm/gpt-oss, or one of the file");
+  app.add_option("--category-map", job.category_map_path, "JSON file with such maps, as gputrc2graph reads them");
+  app.add_option("--categories-of", job.categories_of,
+                 "PATTERN=MAP[,SECONDS]: inputs whose path matches have another map, and run time without the profiler")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
 /// What only prints something, and needs no traces. Returns an exit code; empty: nothing of that was asked for.
 using Print = std::function<int(std::ostream& out, std::ostream& problems)>;
 
@@ -134,20 +151,7 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, P
                  "Exit with 4 where fewer trace ranks are seen; before reading where traces are missing")
       ->check(CLI::PositiveNumber);
   add_window_options(app, job);
-  app.option_defaults()->group("Phases and categories");
-  app.add_option("--communication-kernels", job.communication_kernels,
-                 "PATTERN: kernels of such names communicate, besides those known; may be repeated")
-      ->take_all()
-      ->allow_extra_args(false);
-  app.add_option("--phase-map", job.phase_map_path, "File that says which NVTX ranges are which phase");
-  app.add_option(
-      "--categories", job.categories,
-      "Map from kernels to categories: llm (default), vllm/llama, vllm/ds, vllm/gpt-oss, or one of the file");
-  app.add_option("--category-map", job.category_map_path, "JSON file with such maps, as gputrc2graph reads them");
-  app.add_option("--categories-of", job.categories_of,
-                 "PATTERN=MAP[,SECONDS]: inputs whose path matches have another map, and run time without the profiler")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_category_options(app, job);
   add_evidence_options(app, job);
   const std::map<std::string, nsys_explain::ClockMethod> methods{
       {"utc", nsys_explain::ClockMethod::utc},

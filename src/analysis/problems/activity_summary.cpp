@@ -236,8 +236,8 @@ std::vector<NamedTotal> overheads_of(const Table* table) {
   return result;
 }
 
-std::vector<Suspect> suspects_of(const ActivitySummary& summary, const std::vector<Table>& tables, const JobReport& report,
-                                 Nanoseconds window_ns) {
+std::vector<Suspect> suspects_of(const ActivitySummary& summary, const std::vector<Table>& tables,
+                                 const JobReport& report, Nanoseconds window_ns) {
   std::vector<Suspect> suspects;
   if (window_ns == 0) return suspects;  // there is nothing that they could be a share of
   const auto add = [&](std::string_view kind, const std::string& name, std::int64_t count, Nanoseconds total_ns) {

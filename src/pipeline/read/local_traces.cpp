@@ -21,6 +21,7 @@
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/model/launch_index.hpp"
 #include "nsys_explain/model/release.hpp"
+#include "pipeline/read/arrival_counts.hpp"
 #include "pipeline/read/inspector_logs.hpp"
 #include "pipeline/read/process_view.hpp"
 #include "pipeline/read/rank_tables.hpp"
@@ -29,41 +30,6 @@
 
 namespace nsys_explain::pipeline {
 namespace {
-
-std::int64_t count_kernels(const std::vector<collectives::FusedCall>& fused) {
-  std::int64_t kernels = 0;
-  for (std::size_t i = 0; i < fused.size(); ++i)
-    kernels += i == 0 || fused[i].enter_ns != fused[i - 1].enter_ns ? 1 : 0;
-  return kernels;
-}
-
-/// Communication kernels of a process, and those of them that need a word.
-struct ArrivalCounts {
-  std::int64_t communication = 0, without_call = 0, replayed = 0, fused = 0, without_peer = 0;
-};
-
-void warn_about_arrivals(const ArrivalCounts& counts, std::vector<Warning>& warnings) {
-  if (counts.without_call > 0 && counts.without_call < counts.communication) {
-    warnings.push_back(
-        {Severity::info, WarningSource::analysis, counts.without_call,
-         "communication kernels without an NCCL range around their launch: their communicator is concluded from stream and order"});
-  }
-  if (counts.replayed > 0) {
-    warnings.push_back(
-        {Severity::info, WarningSource::analysis, counts.replayed,
-         "communication kernels are replayed by CUDA graphs that were made before the capture began: NCCL names communicator and message size of these only while a graph is made; start the capture before that"});
-  }
-  if (counts.without_peer > 0) {
-    warnings.push_back(
-        {Severity::info, WarningSource::analysis, counts.without_peer,
-         "MPI calls wait for messages of which nothing tells the peer: they end sends only, requests have no handle or end in MPI_Test, MPI_Waitany or MPI_Waitsome, or nothing tells which communicator is MPI_COMM_WORLD; whom they wait for is concluded from times where these tell it"});
-  }
-  if (counts.fused > 0) {
-    warnings.push_back(
-        {Severity::info, WarningSource::analysis, counts.fused,
-         "communication kernels carry several grouped collectives: each counts as one operation with the sum of the sizes; table fused_operations lists what it carries"});
-  }
-}
 
 using PartsTables = std::map<std::pair<std::uint64_t, std::int32_t>, Table>;  // by process and device
 
@@ -116,11 +82,7 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
       tables.push_back(std::exchange(gpu.table, {}));  // at the first of its trace ranks
     }
     rank.tables = PackedTables(std::move(tables));
-    counts.without_call += arrivals[d].without_call;
-    counts.replayed += arrivals[d].replayed;
-    counts.fused += count_kernels(arrivals[d].fused);
-    counts.without_peer += arrivals[d].without_peer;
-    counts.communication += static_cast<std::int64_t>(arrivals[d].arrivals.size());
+    counts.add(arrivals[d]);
     rank.arrivals = std::move(arrivals[d].arrivals);
     rank.memberships = memberships;
     rank.communicator_names = names;
