@@ -41,14 +41,14 @@ bool is_overfull_stage(const JobReport& report, const JobDelays& delays, const S
   return find_overfull_stage(delays, indices_of(report, straggler)) != nullptr;
 }
 
-/// True where its transfers are slow by another trace rank: for these it is not named, but for what else it is late by.
-bool is_partner_of_slow_rank(std::size_t rank, const JobDelays& delays) {
-  const auto is_of = [&](const SlowRank& slow) {
+/// True where its transfers are slow by another place: for these it is not named, but for what else it is late by.
+bool is_partner_of_slow_place(std::size_t rank, const JobDelays& delays) {
+  const auto is_of = [&](const SlowPlace& slow) {
     return std::binary_search(slow.partners.begin(), slow.partners.end(), rank);
   };
-  return std::any_of(delays.slow_ranks.begin(), delays.slow_ranks.end(), is_of) &&
-         std::none_of(delays.slow_ranks.begin(), delays.slow_ranks.end(),
-                      [&](const SlowRank& slow) { return slow.rank == rank; });
+  return std::any_of(delays.slow_places.begin(), delays.slow_places.end(), is_of) &&
+         std::none_of(delays.slow_places.begin(), delays.slow_places.end(),
+                      [&](const SlowPlace& slow) { return slow.has(rank); });
 }
 
 /// What the straggler's trace ranks took longer than their peers, over the run, and how much of it is slow transfers of
@@ -59,7 +59,7 @@ struct StragglerExcess {
   StragglerExcess(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
     for (const std::size_t r : indices_of(report, straggler)) {
       all_ns += delays.excess_of(r);
-      if (!is_partner_of_slow_rank(r, delays)) transfers_ns += delays.slow_transfers_of(r);
+      if (!is_partner_of_slow_place(r, delays)) transfers_ns += delays.slow_transfers_of(r);
     }
   }
 };

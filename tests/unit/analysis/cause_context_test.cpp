@@ -133,9 +133,9 @@ TEST(CauseContext, WhoSharesTheSlowTransfersOfAnotherIsLateBySomethingElse) {
   scene.slow_link({1});
   scene.delays.excess_work_ns[2 * 2] = 9'000'000;
   scene.delays.slow_transfer_ns[2 * 2] = 6'000'000;
-  scene.delays.slow_ranks = {{1, {1, 2, 3}}};
+  scene.delays.slow_places = {{{1}, {1, 2, 3}}};
   EXPECT_EQ(scene.cause_after(Cause::sync_stall), Cause::sync_stall);
-  scene.delays.slow_ranks.push_back({2, {2, 3}});
+  scene.delays.slow_places.push_back({{2}, {2, 3}});
   EXPECT_EQ(scene.cause_after(Cause::sync_stall), Cause::slow_link) << "its own are slow, too";
 }
 
