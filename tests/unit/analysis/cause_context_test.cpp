@@ -95,6 +95,30 @@ TEST(CauseContext, PausesThatEverybodyHasAreNotWhyASlowGpuIsLate) {
   EXPECT_EQ(scene.cause_after(Cause::launch_starved), Cause::launch_starved);
 }
 
+TEST(CauseContext, LargerKernelsAreTheCauseWhereTheyHoldMostOfTheRun) {
+  // The same kernels take 700 ms instead of 600, all of them by larger ones.
+  ComputeDifference compute;
+  compute.of_run = true;
+  compute.own_ns = 700e6;
+  compute.peers_ns = 600e6;
+  compute.larger_ns = 100e6;
+  const auto cause = [&](Nanoseconds excess_ns, const ComputeDifference& difference) {
+    Scene scene;
+    scene.delays.excess_work_ns[4] = excess_ns;
+    scene.straggler.cause = Cause::launch_starved;
+    complete_cause(scene.report, scene.delays, &difference, scene.straggler);
+    return scene.straggler.cause;
+  };
+  EXPECT_EQ(cause(190'000'000, compute), Cause::uneven_work);
+  EXPECT_EQ(cause(210'000'000, compute), Cause::launch_starved) << "its pauses are longer";
+  compute.of_run = false;
+  EXPECT_EQ(cause(190'000'000, compute), Cause::launch_starved) << "of a few collectives only";
+  compute.of_run = true;
+  compute.own_ns = 602e6;
+  compute.larger_ns = 2e6;
+  EXPECT_EQ(cause(3'000'000, compute), Cause::launch_starved) << "a third of a percent is noise";
+}
+
 TEST(CauseContext, WhatEverybodySeemsToDoMoreIsNoExtraWork) {
   // Records were lost everywhere: each rank seems to take 210 to 260 ms longer than its peers. Of the 450 ms of the
   // late one 240 ms are its own, and its GPU loses 200 ms by its speed.

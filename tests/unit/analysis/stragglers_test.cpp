@@ -236,6 +236,21 @@ TEST(Stragglers, APlaceIsNoCulpritForAMemberThatIsLateByTheTransfersOfAnother) {
   }
 }
 
+TEST(Stragglers, ASlowNodeIsNamedAndNotTheOneThatExchangesWithIt) {
+  const std::vector<Grouping> nodes{{Level::node, {"a", "a", "b", "b", "c", "c", "d", "d"}}};
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b)
+    for (const std::size_t r : {2U, 3U, 6U, 7U}) c.delay(r, b, 10'000'000);
+  for (const std::size_t r : {2U, 3U, 6U, 7U}) c.by_transfers(r, 10);
+  EXPECT_EQ(c.named_without_replay(nodes).stragglers.size(), 2U) << "nothing tells which of the two it is";
+  c.delays.slow_places = {{{2, 3}, {2, 3, 6, 7}}};
+  const auto stragglers = c.named_without_replay(nodes).stragglers;
+  ASSERT_EQ(stragglers.size(), 1U);
+  EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{2, 3}));
+  EXPECT_EQ(stragglers[0].place, "b");
+  EXPECT_EQ(stragglers[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 40'000'000);
+}
+
 TEST(Stragglers, ASlowRankIsNamedThoughItAndItsPartnersAreLastInTurns) {
   // Five of eight share its slow transfers and are equally late: which of them is the last is chance.
   Case c(8);
