@@ -83,7 +83,7 @@ class MpiJobs(EndToEndTest):
 
     def test_tell_who_waits_for_whose_message(self):
         # Of the two that each MPI_Waitall completes, the one of the late rank is waited for. So is it by MPI_Wait, whichever is completed first.
-        for requests in ("Waitall", "Wait"):
+        for requests in ("Waitall", "Wait", "Start"):
             with self.subTest(requests=requests):
                 self.assertEqual(self.waits_for_messages(late=2, requests=requests)[1], {(1, 2): STEPS, (3, 2): STEPS})
 

@@ -22,7 +22,8 @@ struct FaultType {
 };
 
 constexpr std::array<FaultType, 12> fault_types{{
-    {FaultKind::slow_gpu, "slow_gpu", "slow_kernel", "rank=R,factor=1.3: every kernel of the rank takes longer; spread=0.15: each family by a factor of its own; large_only: small grids by none"},
+    {FaultKind::slow_gpu, "slow_gpu", "slow_kernel",
+     "rank=R,factor=1.3: every kernel of the rank takes longer; spread=0.15: each family by a factor of its own; large_only: small grids by none"},
     {FaultKind::slow_node, "slow_node", "slow_kernel", "node=N,factor=1.3: every kernel of the node takes longer"},
     {FaultKind::late_host, "late_host", "launch_starved",
      "rank=R,pause=3ms,kind=sleep|gc|data_loading|file_read|module_load|descheduled|computing|mpi_wait: the host pauses before the step's first launch; with count=4 as often, in the forward pass"},
@@ -81,7 +82,8 @@ Keys fault_keys(Fault& fault) {
                         {{"larger", MoreWork::larger},
                          {"more", MoreWork::more},
                          {"layers", MoreWork::layers},
-                         {"evaluation", MoreWork::evaluation}}, "");
+                         {"evaluation", MoreWork::evaluation}},
+                        "");
   keys.count("first_step", fault.first_step, "");
   keys.count("last_step", fault.last_step, "");
   keys.count("period", fault.period, "");
@@ -155,8 +157,10 @@ std::string fault_help() {
   std::string text;
   for (const FaultType& type : fault_types) text += fmt::format("  {}:{}\n", type.name, type.help);
   text += "  Instead of rank=R, all ranks of a place in the layout: stage=S, tensor=T or data=D.\n";
-  text += "  Every kind also takes first_step=S, last_step=S and period=N (every N-th step), chance=P (of striking in each of\n";
-  text += "  these) and law=log_normal|pareto|bimodal|wandering (how pauses, bytes and factors vary from step to step).\n";
+  text +=
+      "  Every kind also takes first_step=S, last_step=S and period=N (every N-th step), chance=P (of striking in each of\n";
+  text +=
+      "  these) and law=log_normal|pareto|bimodal|wandering (how pauses, bytes and factors vary from step to step).\n";
   return text;
 }
 

@@ -168,10 +168,10 @@ struct Fault {
   std::int32_t first_step = 0;
   std::int32_t last_step = -1;  ///< -1: the last step of the job
   std::int32_t period = 1;
-  double chance = 1;       ///< of striking, in each step in which it may
-  Law law = Law::steady;   ///< of pauses, bytes and what a factor adds, from step to step
-  double spread = 0;       ///< slow GPUs: each family of kernels has a factor of its own, this much more or less
-  bool large_only = false; ///< slow GPUs: kernels of fewer blocks than a GPU has multiprocessors take no longer
+  double chance = 1;        ///< of striking, in each step in which it may
+  Law law = Law::steady;    ///< of pauses, bytes and what a factor adds, from step to step
+  double spread = 0;        ///< slow GPUs: each family of kernels has a factor of its own, this much more or less
+  bool large_only = false;  ///< slow GPUs: kernels of fewer blocks than a GPU has multiprocessors take no longer
 
   double factor_at(double strength) const { return law == Law::steady ? factor : 1 + (factor - 1) * strength; }
 

@@ -65,10 +65,17 @@ int version_number(const std::string& version);
 inline constexpr std::array<std::int64_t, 5> stream_ids{7, 20, 24, 28, 32};
 
 /// Labels of ranges in NVTX's default domain; the values index range_labels.
-enum class RangeLabel : std::uint16_t { step, forward, backward, optimizer, garbage_collection, data_loading,
-                                      checkpoint, evaluate };
-inline constexpr std::array<const char*, 8> range_labels{"step",       "forward",    "backward",
-                                                         "optimizer",  "gc.collect", "DataLoader.__next__",
-                                                         "checkpoint", "evaluate"};
+enum class RangeLabel : std::uint16_t {
+  step,
+  forward,
+  backward,
+  optimizer,
+  garbage_collection,
+  data_loading,
+  checkpoint,
+  evaluate
+};
+inline constexpr std::array<const char*, 8> range_labels{
+    "step", "forward", "backward", "optimizer", "gc.collect", "DataLoader.__next__", "checkpoint", "evaluate"};
 
 }  // namespace nsys_explain::synth

@@ -124,7 +124,8 @@ void RankMachine::run_on_device(const Op& op) {
     const double deviation = law == Law::steady
                                  ? noise.normal()
                                  : strength(law, plan_.seed, static_cast<std::uint64_t>(rank_) + 1'000'000,
-                                            static_cast<std::uint64_t>(step_), op.key) - 1;
+                                            static_cast<std::uint64_t>(step_), op.key) -
+                                       1;
     const double factor = slowness_ * std::max(0.5, 1 + plan_.noise.kernel_noise * deviation);
     duration = std::max<Nanoseconds>(1'000, static_cast<Nanoseconds>(static_cast<double>(duration) * factor));
   }

@@ -144,7 +144,8 @@ class JobSimulator {
     time *= std::max(0.5, 1 + network.transfer_noise * draw.normal());
     for (const Fault& fault : plan_.faults)
       if (fault.kind == FaultKind::slow_link && fault.active(step) && uses_link(fault, channel))
-        time *= fault.factor_at(strength(fault.law, plan_.seed, 2'000'000 + index, static_cast<std::uint64_t>(position)));
+        time *=
+            fault.factor_at(strength(fault.law, plan_.seed, 2'000'000 + index, static_cast<std::uint64_t>(position)));
     return static_cast<Nanoseconds>(time);
   }
 

@@ -136,7 +136,8 @@ std::string instance_list(const std::vector<const StragglerCase*>& cases) {
     if (one->instance >= 0) matched.push_back(one->instance);
   if (matched.empty()) return {};
   const std::size_t count = std::min(matched.size(), shown);
-  return fmt::format("; collectives {}{}", fmt::join(matched.begin(), matched.begin() + static_cast<std::ptrdiff_t>(count), ", "),
+  return fmt::format("; collectives {}{}",
+                     fmt::join(matched.begin(), matched.begin() + static_cast<std::ptrdiff_t>(count), ", "),
                      matched.size() > shown ? ", ..." : "");
 }
 

@@ -33,13 +33,13 @@
 /// - other collectives, opaque graphs, work that was launched in time -> unknown
 ///
 /// The verdict is what most cases say, weighted by the waiting they caused (but none by more than the median one: one
-/// long hiccup does not speak for a whole run; of who is late in some steps only, by more than the second: in most spans
-/// it may be last by chance); below half of the weight it is unknown. Records that a
-/// trace lost look like other kernels: where the straggler ran the same kernels as its peers in most of what counts,
-/// other kernels elsewhere are no more work, and none beyond what peers themselves differ by in such cases. Against
-/// members of another role, such as the neighbouring stage, only parts in which the GPU is idle count, and only where
-/// they are at least half of the straggler's own lateness: what runs there differs by design. slow_link is not decided
-/// here: a slow link shows in transfers, not in the work before a collective (cause_context.hpp).
+/// long hiccup does not speak for a whole run; of who is late in some steps only, by more than the second: in most
+/// spans it may be last by chance); below half of the weight it is unknown. Records that a trace lost look like other
+/// kernels: where the straggler ran the same kernels as its peers in most of what counts, other kernels elsewhere are
+/// no more work, and none beyond what peers themselves differ by in such cases. Against members of another role, such
+/// as the neighbouring stage, only parts in which the GPU is idle count, and only where they are at least half of the
+/// straggler's own lateness: what runs there differs by design. slow_link is not decided here: a slow link shows in
+/// transfers, not in the work before a collective (cause_context.hpp).
 namespace nsys_explain::analysis {
 
 /// One member of an instance that a straggler delayed.
@@ -56,7 +56,8 @@ struct StragglerCase {
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds own_lateness_ns = 0;
   CaseMember straggler, peer;
-  bool alike = true;  ///< the peers have the straggler's role, at the same place of the program; else what they compute tells nothing
+  bool alike = true;  ///< the peers have the straggler's role, at the same place of the program; else what they compute
+                      ///< tells nothing
   bool same_kernels = false;        ///< both launched the same kernels (WorkProfile::kernels_hash)
   Nanoseconds kernel_noise_ns = 0;  ///< how much WorkProfile::kernel_ns of comparable peers differs by chance
 };
@@ -103,8 +104,8 @@ double share_that_counts(std::span<const StragglerCase> cases, LateIn late_in = 
 inline constexpr double least_that_counts = 0.1;
 
 /// `cases` in order of time; unknown where too little of them counts. None weighs more than the median case, or the
-/// second: among the longest delays are those that go by. The evidence names instances (rows of collective_instances) and
-/// tables of the store. `divergence`: of a few of the cases, and `compute`: nullptr where they are not known.
+/// second: among the longest delays are those that go by. The evidence names instances (rows of collective_instances)
+/// and tables of the store. `divergence`: of a few of the cases, and `compute`: nullptr where they are not known.
 CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence,
                           const ComputeDifference* compute, LateIn late_in = LateIn::whole_run);
 

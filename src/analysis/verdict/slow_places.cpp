@@ -61,7 +61,8 @@ void take_off_slow_transfers(const SlowPlaces& slow_places, JobDelays& delays) {
   }
 }
 
-void leave_out_slow_places(const SlowPlaces& slow_places, std::span<const Place> places, std::vector<std::size_t>& likes) {
+void leave_out_slow_places(const SlowPlaces& slow_places, std::span<const Place> places,
+                           std::vector<std::size_t>& likes) {
   for (const auto& entry : slow_places)
     std::erase_if(likes, [&](std::size_t p) { return has_some_of(places[p], *entry.first); });
 }

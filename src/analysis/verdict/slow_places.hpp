@@ -35,6 +35,7 @@ SlowPlaces proven_slow_places(const JobDelays& delays, double limit);
 void take_off_slow_transfers(const SlowPlaces& slow_places, JobDelays& delays);
 
 /// Leaves out places with a trace rank of a slow one: they neither hide another culprit nor are one.
-void leave_out_slow_places(const SlowPlaces& slow_places, std::span<const Place> places, std::vector<std::size_t>& likes);
+void leave_out_slow_places(const SlowPlaces& slow_places, std::span<const Place> places,
+                           std::vector<std::size_t>& likes);
 
 }  // namespace nsys_explain::analysis

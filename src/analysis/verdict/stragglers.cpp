@@ -130,7 +130,7 @@ Place known_as(const SlowPlace& slow, std::span<const Place> places) {
 /// A slow place with what its transfers cost: its own delays, and of those of all that are late by them, but for
 /// culprits themselves, the part that transfers have in their lateness.
 Straggler describe_slow_place(const Place& place, const LateTogether& together, std::span<const Straggler> culprits,
-                             std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays) {
+                              std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays) {
   const std::vector<std::size_t>& late = together.late;
   Straggler culprit = describe(place, together.p_value, ranks, totals);
   const std::vector<std::size_t> named = ranks_of(culprits, ranks);

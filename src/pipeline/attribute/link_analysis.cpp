@@ -67,8 +67,9 @@ LinkAnalysis analyse_links(const exchange::Communicator& communicator, const Job
   if (communicator.is_root()) result = compare_groups(groups, job, cross);
   const std::string slow = pack(std::pair(result.slow_groups, result.slow_places));
   const std::vector<char> everywhere = communicator.broadcast(std::span<const char>(slow));
-  std::tie(result.slow_groups, result.slow_places) = unpack<decltype(std::pair(result.slow_groups, result.slow_places))>(
-      std::string_view(everywhere.data(), everywhere.size()));
+  std::tie(result.slow_groups, result.slow_places) =
+      unpack<decltype(std::pair(result.slow_groups, result.slow_places))>(
+          std::string_view(everywhere.data(), everywhere.size()));
   return result;
 }
 

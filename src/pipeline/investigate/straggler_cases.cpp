@@ -139,7 +139,8 @@ class BothKinds {
     if (2 * by_place_.longer_ns > 3 * by_instance_.longer_ns) std::swap(first, second);
     const double of_first = analysis::share_that_counts(first->cases, late_in);
     const bool tells = of_first >= analysis::least_that_counts;
-    return std::move((tells || analysis::share_that_counts(second->cases, late_in) <= of_first ? first : second)->cases);
+    return std::move(
+        (tells || analysis::share_that_counts(second->cases, late_in) <= of_first ? first : second)->cases);
   }
 
  private:

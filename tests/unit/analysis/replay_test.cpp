@@ -150,13 +150,13 @@ TEST(ActivityGraph, AThreadCannotLaunchWhileItWaits) {
     rank.call("cudaLaunchKernel", 10 * us, 12 * us, 1);
     rank.kernel("gemm", 20 * us, 300 * us, 1);
     rank.call("cudaStreamSynchronize", 30 * us, 310 * us, 2);
-    rank.call("cudaLaunchKernel", second_launch_ns, second_launch_ns + 2 * us, 3).thread_id = thread;
+    rank.call("cudaLaunchKernel", second_launch_ns, second_launch_ns + 2 * us, 3, thread);
     rank.kernel("gemm", 400 * us, 500 * us, 3);
     const std::vector<ActivityPiece> pieces = fold_activity(rank.events(), {});
     return std::any_of(pieces.begin(), pieces.end(), [](const ActivityPiece& piece) { return piece.contradicted; });
   };
-  EXPECT_TRUE(is_contradicted(0, 290 * us));
-  EXPECT_FALSE(is_contradicted(0, 310 * us)) << "once it has returned";
+  EXPECT_TRUE(is_contradicted(1, 290 * us));
+  EXPECT_FALSE(is_contradicted(1, 310 * us)) << "once it has returned";
   EXPECT_FALSE(is_contradicted(5, 290 * us)) << "another thread can";
 }
 
