@@ -199,15 +199,20 @@ void blame_speed(const JobReport& report, const JobDelays& delays, Straggler& st
 }
 
 /// Likewise of more and larger work: where what its kernels took longer over the run is most of what it took longer,
-/// they are the cause, whatever pauses precede its longest delays.
-void blame_kernels(const JobReport& report, const JobDelays& delays, const ComputeDifference* compute,
+/// they are the cause, whatever pauses precede its longest delays. Where they took no longer, they are none: who is
+/// named costs 1% of the elapsed time.
+void judge_kernels(const JobReport& report, const JobDelays& delays, const ComputeDifference* compute,
                    Straggler& straggler) {
   constexpr double smallest_excess = 0.005;  // of its peers' kernel time: less is not slower
-  if (compute == nullptr || !compute->of_run || is_on_gpu(straggler.cause)) return;
+  if (compute == nullptr || !compute->of_run) return;
   const double longer_ns = compute->own_ns - compute->peers_ns;
+  const bool are_longer = longer_ns >= smallest_excess * compute->peers_ns;
+  if (is_on_gpu(straggler.cause)) {
+    if (!are_longer && !has_slow_gpus(report, delays, straggler)) straggler.cause = Cause::unknown;
+    return;
+  }
   const Nanoseconds all_ns = excess_beyond_usual(report, delays, straggler);
-  if (longer_ns < smallest_excess * compute->peers_ns || 2 * longer_ns < static_cast<double>(all_ns)) return;
-  if (compute->cause() == Cause::unknown) return;
+  if (!are_longer || 2 * longer_ns < static_cast<double>(all_ns) || compute->cause() == Cause::unknown) return;
   straggler.cause = compute->cause();
   straggler.part = WorkPart::compute;
   straggler.host_was_in.clear();
@@ -242,7 +247,7 @@ void complete_cause(const JobReport& report, const JobDelays& delays, const Comp
     blame_the_link(report, delays, straggler);
   } else {
     blame_speed(report, delays, straggler);
-    blame_kernels(report, delays, compute, straggler);
+    judge_kernels(report, delays, compute, straggler);
     complete_unknown_cause(report, delays, straggler);
   }
   if (compute != nullptr && is_on_gpu(straggler.cause)) {

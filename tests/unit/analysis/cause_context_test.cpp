@@ -102,10 +102,11 @@ TEST(CauseContext, LargerKernelsAreTheCauseWhereTheyHoldMostOfTheRun) {
   compute.own_ns = 700e6;
   compute.peers_ns = 600e6;
   compute.larger_ns = 100e6;
-  const auto cause = [&](Nanoseconds excess_ns, const ComputeDifference& difference) {
+  const auto cause = [&](Nanoseconds excess_ns, const ComputeDifference& difference,
+                         Cause before = Cause::launch_starved) {
     Scene scene;
     scene.delays.excess_work_ns[4] = excess_ns;
-    scene.straggler.cause = Cause::launch_starved;
+    scene.straggler.cause = before;
     complete_cause(scene.report, scene.delays, &difference, scene.straggler);
     return scene.straggler.cause;
   };
@@ -117,6 +118,7 @@ TEST(CauseContext, LargerKernelsAreTheCauseWhereTheyHoldMostOfTheRun) {
   compute.own_ns = 602e6;
   compute.larger_ns = 2e6;
   EXPECT_EQ(cause(3'000'000, compute), Cause::launch_starved) << "a third of a percent is noise";
+  EXPECT_EQ(cause(3'000'000, compute, Cause::slow_kernel), Cause::unknown) << "and tells of no slow GPU";
 }
 
 TEST(CauseContext, WhatEverybodySeemsToDoMoreIsNoExtraWork) {
