@@ -12,11 +12,18 @@ namespace {
 
 constexpr Nanoseconds part_ns = 4;  // remains some when clocks are related
 
+bool makes_persistent(std::string_view function) {
+  return function.ends_with("_init");
+}
+bool starts_persistent(std::string_view function) {
+  return function.starts_with("MPI_Start");
+}
 bool begins_receive(std::string_view function) {
-  return function == "MPI_Irecv";
+  return function == "MPI_Irecv" || function == "MPI_Recv_init";
 }
 bool begins_send(std::string_view function) {
-  return function.starts_with("MPI_I") && function.ends_with("send");
+  return (function.starts_with("MPI_I") && function.ends_with("send")) ||
+         (makes_persistent(function) && !begins_receive(function));
 }
 bool completes_all(std::string_view function) {
   return function == "MPI_Wait" || function == "MPI_Waitall";
@@ -62,6 +69,23 @@ class Messages {
     begun_[call.request] = {++begun_count_, call};
   }
 
+  void keep(const MpiCall& persistent) { persistent_[persistent.request] = persistent; }
+
+  /// The sends that a call starts, of persistent requests; its receives begin, too. Rows are those of one call.
+  std::vector<MpiCall> start(std::span<const MpiCall> rows) {
+    std::vector<MpiCall> sends;
+    for (const MpiCall& row : rows) {
+      const auto found = persistent_.find(row.request);
+      if (found == persistent_.end()) {  // made before the recording
+        are_followed_ = false;
+        continue;
+      }
+      begin(found->second);
+      if (begins_send(name_of(found->second))) sends.push_back(found->second);
+    }
+    return sends;
+  }
+
   /// Peers are numbered as the trace ranks are.
   bool knows_peer(const MpiCall& call) const {
     return call.root >= 0 && call.tag >= 0 && (is_world_handle(call.handle) || one_communicator_);
@@ -73,12 +97,13 @@ class Messages {
   bool one_communicator_ = false, are_followed_ = true;
   std::int64_t begun_count_ = 0;
   std::map<std::uint64_t, std::pair<std::int64_t, MpiCall>> begun_;               ///< by request
+  std::map<std::uint64_t, MpiCall> persistent_;                                   ///< likewise, as they were made
   std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> last_completed_;  ///< by peer and tag
 };
 
-/// A row for each of the receives, or one.
-void add_completion(const MpiCall& call, std::span<const MpiCall> receives, std::vector<MpiCall>& made) {
-  const auto parts = static_cast<Nanoseconds>(std::max<std::size_t>(receives.size(), 1));
+/// A row for each of the messages, or one.
+void add_parts(const MpiCall& call, std::span<const MpiCall> messages, std::vector<MpiCall>& made) {
+  const auto parts = static_cast<Nanoseconds>(std::max<std::size_t>(messages.size(), 1));
   const bool fits = call.end_ns - call.start_ns > parts * part_ns;
   for (Nanoseconds i = 0; i < (fits ? parts : 1); ++i) {
     MpiCall& part = made.emplace_back(call);
@@ -86,13 +111,13 @@ void add_completion(const MpiCall& call, std::span<const MpiCall> receives, std:
     if (i > 0) part.start_ns = made[made.size() - 2].end_ns;
     part.end_ns = call.end_ns - (fits ? (parts - 1 - i) * part_ns : 0);
     part.root = part.tag = -1;
-    if (receives.empty() || !fits) continue;
-    const MpiCall& receive = receives[static_cast<std::size_t>(i)];
-    part.root = receive.root;
-    part.tag = receive.tag;
-    part.communicator = receive.communicator;
-    part.handle = receive.handle;
-    part.bytes = receive.bytes;
+    if (messages.empty() || !fits) continue;
+    const MpiCall& message = messages[static_cast<std::size_t>(i)];
+    part.root = message.root;
+    part.tag = message.tag;
+    part.communicator = message.communicator;
+    part.handle = message.handle;
+    part.bytes = message.bytes;
   }
 }
 
@@ -105,7 +130,8 @@ bool is_world_handle(std::uint64_t handle) {
 Directions direction_of_call(std::string_view function) {
   if (function.starts_with("MPI_Wait") || function == "MPI_Recv") return Directions::receives;
   if (function.starts_with("MPI_Sendrecv")) return Directions::both;
-  return function.ends_with("send") || function == "MPI_Send" ? Directions::sends : Directions::unknown;
+  const bool is_send = function.ends_with("send") || function == "MPI_Send" || begins_send(function);
+  return is_send ? Directions::sends : Directions::unknown;
 }
 
 std::vector<MpiCall> messages_in_a_row(const Trace& trace, std::vector<MpiCall> calls) {
@@ -120,10 +146,21 @@ std::vector<MpiCall> messages_in_a_row(const Trace& trace, std::vector<MpiCall> 
     busy_until_ns = call.end_ns;
     const std::span<const MpiCall> rows = std::span(calls).subspan(first, end - first);
     const std::string_view name = messages.name_of(call);
+    if (makes_persistent(name)) {
+      messages.keep(call);
+      continue;
+    }
+    if (starts_persistent(name)) {
+      const std::vector<MpiCall> sends = messages.start(rows);
+      const std::size_t first_made = made.size();
+      if (!sends.empty()) add_parts(call, sends, made);
+      for (std::size_t i = first_made; i < made.size(); ++i) made[i].name = sends[i - first_made].name;
+      continue;
+    }
     if (begins_receive(name) || begins_send(name)) messages.begin(call);
     if (begins_receive(name)) continue;
     if (completes_all(name)) {
-      add_completion(call, messages.completed_by(rows), made);
+      add_parts(call, messages.completed_by(rows), made);
       continue;
     }
     made.push_back(call);

@@ -22,6 +22,9 @@ Directions direction_of_call(std::string_view function);
 /// completion names as root and tag those of the receive that it completes. If it waits for several, the rows after
 /// its first take the last 4 ns each, and hold as request how many come before them.
 ///
+/// Persistent requests are followed from the call that made them: a start is a row for each of its sends, with the name
+/// of that call.
+///
 /// Root is -1 where the peer is not known: the call completes no receive, its rows do not tell one way, messages run in
 /// several communicators, or requests cannot be followed. These are followed by handles: each is completed before it
 /// begins anew, and those of a peer and tag in the order in which they began. Where one is not, no completion and no

@@ -20,10 +20,13 @@ std::int32_t number_of(std::int64_t value) {
   return value >= 0 && value <= std::numeric_limits<std::int32_t>::max() ? static_cast<std::int32_t>(value) : -1;
 }
 
-/// MPI_Isendrecv does both, which one row does not tell apart.
+/// Or makes a persistent request for one. MPI_Isendrecv does both, which one row does not tell apart.
 bool begins_message(std::string_view table, std::string_view function) {
-  return table == "MPI_P2P_EVENTS" && function.starts_with("MPI_I") &&
-         (function.ends_with("send") || function.ends_with("Irecv"));
+  if (table == "MPI_START_WAIT_EVENTS") return function.starts_with("MPI_Start");
+  const bool is_nonblocking =
+      function.starts_with("MPI_I") && (function.ends_with("send") || function.ends_with("Irecv"));
+  return table == "MPI_P2P_EVENTS" && (is_nonblocking || function.ends_with("send_init") ||
+                                       function.ends_with("Send_init") || function == "MPI_Recv_init");
 }
 
 }  // namespace

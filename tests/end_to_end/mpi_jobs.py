@@ -55,8 +55,8 @@ class Rank:
         self.add("CUPTI_ACTIVITY_KIND_RUNTIME", self.now_ns, end_ns, self.tid, self.id, self.text(name), 0)
         self.now_ns = end_ns
 
-    def kernels(self, durations_ns):
-        """Launches them and waits until they are over."""
+    def kernels(self, durations_ns, impossible=False):
+        """Launches them and waits until they are over; what is impossible: another one meanwhile, by the same thread."""
         gpu_ns = 0
         for duration_ns in durations_ns:
             self.call("cudaLaunchKernel_v7000", self.now_ns + 4_000)
@@ -64,6 +64,11 @@ class Rank:
             gpu_ns = start_ns + duration_ns
             name = self.text("advec_cell_kernel")
             self.add("CUPTI_ACTIVITY_KIND_KERNEL", start_ns, gpu_ns, 0, 1, 7, self.id, VM | self.pid << 24, name, name, 132, 1, 1, 256, 1, 1)
+        if impossible:
+            self.id += 1
+            self.add("CUPTI_ACTIVITY_KIND_RUNTIME", gpu_ns - 500_000, gpu_ns - 496_000, self.tid, self.id, self.text("cudaLaunchKernel_v7000"), 0)
+            self.add("CUPTI_ACTIVITY_KIND_KERNEL", gpu_ns, gpu_ns + 2_000, 0, 1, 7, self.id, VM | self.pid << 24, name, name, 1, 1, 1, 256, 1, 1)
+            gpu_ns += 2_000
         self.call("cudaStreamSynchronize_v3020", gpu_ns + 6_000)
 
     def mpi(self, table, name, end_ns, *rest):
@@ -81,12 +86,13 @@ class Rank:
 
 
 def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, halo=False, requests=None, uid=None, functions=("MPI_Allreduce",), per_host=2,
-              pairs=False, began_s=0, noise=None, pause_ns=0):
+              pairs=False, began_s=0, noise=None, pause_ns=0, impossible=False):
     """Kernels of 1 ms, four per step; those of rank `late` take `by_ns` longer per step in all. `uid`: nsys' id of the communicator, which old
-    versions do not record. `halo`: of which `requests` have handles of their own ("Waitall", "Wait": how they are completed), or all one; "none":
+    versions do not record. `halo`: of which `requests` have handles of their own ("Waitall", "Wait": how they are completed; "Start": as Waitall, of persistent requests), or all one; "none":
     every other rank sends to the next instead, and both stay until both are there. `pairs`: each rank then works 0.3 ms for one communicator of two, and all processes have handles of
     their own. Clocks of hosts differ by up to 0.5 ms. `began_s`: how much later than others. `pause_ns`: how
-    long the host of rank `late` does nothing before its kernels. `by_ns` and `pause_ns` may be functions, called in each step."""
+    long the host of rank `late` does nothing before its kernels. `by_ns` and `pause_ns` may be functions, called in each step. `impossible`: see
+    Rank.kernels."""
     noise = noise or random.Random(seed)
     offsets_ns = [noise.randrange(-500_000, 500_000) for _ in range(ranks)]
     job = [Rank(r, ranks, per_host, offsets_ns[r // per_host], began_s * 10**9) for r in range(ranks)]
@@ -95,7 +101,7 @@ def write_job(directory, ranks=4, steps=40, seed=1, late=None, by_ns=1_600_000, 
         for rank in job:
             longer_ns = in_this_step(by_ns) // 4 if rank.number == late else 0
             if rank.number == late: rank.now_ns += in_this_step(pause_ns)
-            rank.kernels([1_000_000 + longer_ns + noise.randrange(5_000) for _ in range(4)])
+            rank.kernels([1_000_000 + longer_ns + noise.randrange(5_000) for _ in range(4)], impossible)
         if halo: send_in_pairs(job, noise, uid) if requests == "none" else exchange_halo(job, noise, uid, requests)
         for function in functions: call_together(job, function, noise, (lambda rank: 1 << 32 | rank.pid) if pairs else (lambda _: WORLD), uid)
         for first in range(0, ranks if pairs else 0, 2):
@@ -131,10 +137,14 @@ def send_in_pairs(job, noise, uid):
 def exchange_halo(job, noise, uid, requests):
     """Both neighbours of a ring; who waits for its receives waits until both have sent. nsys has a row for each request of MPI_Waitall."""
     for rank in job:
+        is_made = any(row[3] == rank.text("MPI_Recv_init") for row in rank.rows["MPI_P2P_EVENTS"])
         for side, peer in enumerate((rank.number - 1, rank.number + 1)):
-            for kind, name in enumerate(("MPI_Irecv", "MPI_Isend")):
+            for kind, name in enumerate(("MPI_Recv_init", "MPI_Send_init") if requests == "Start" else ("MPI_Irecv", "MPI_Isend")):
                 handle = 1 + 2 * side + kind if requests else 1
-                rank.mpi("MPI_P2P_EVENTS", name, rank.now_ns + 1_000, WORLD, uid, 7, peer % len(job), 1 << 20, handle)
+                if not is_made: rank.mpi("MPI_P2P_EVENTS", name, rank.now_ns + 1_000, WORLD, uid, 7, peer % len(job), 1 << 20, handle)
+        if requests == "Start":
+            for handle in (1, 2, 3, 4): rank.add("MPI_START_WAIT_EVENTS", rank.now_ns, rank.now_ns + 4_000, rank.tid, rank.text("MPI_Startall"), handle)
+            rank.now_ns += 5_000
     sent_ns = [rank.now_ns for rank in job]
     for rank in job:
         neighbours = (sent_ns[rank.number - 1], sent_ns[(rank.number + 1) % len(job)])
@@ -142,6 +152,6 @@ def exchange_halo(job, noise, uid, requests):
             for handle, neighbour_ns in zip((1, 3), neighbours):
                 rank.mpi("MPI_START_WAIT_EVENTS", "MPI_Wait", max(neighbour_ns, rank.now_ns) + 30_000 + noise.randrange(2_000), handle)
         end_ns = max(*neighbours, rank.now_ns) + 30_000 + noise.randrange(2_000)
-        for handle in {"Waitall": (1, 2, 3, 4), "Wait": (2, 4)}.get(requests, (1,)):
+        for handle in {"Waitall": (1, 2, 3, 4), "Start": (1, 2, 3, 4), "Wait": (2, 4)}.get(requests, (1,)):
             rank.add("MPI_START_WAIT_EVENTS", rank.now_ns, end_ns, rank.tid, rank.text("MPI_Waitall"), handle)
         rank.now_ns = end_ns + 1_000

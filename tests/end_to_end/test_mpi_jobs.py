@@ -52,6 +52,25 @@ class MpiJobs(EndToEndTest):
                 self.assertEqual((messages["complete"], messages["unmatched_arrivals"]), (STEPS * 2 * len(report["ranks"]), 0))
                 self.assertNotIn("pipeline-bubble", [finding["id"] for finding in report["findings"]])
 
+    def test_tell_a_late_host_before_messages(self):
+        # Who sends is not compared with who receives: at that place of the program nobody runs kernels.
+        for seed in seeds(4):
+            with self.subTest(seed=seed):
+                report = self.explain_job(seed=seed, late=seed % 4, by_ns=0, pause_ns=1_200_000, halo=True, requests=("Waitall", "Wait")[seed % 2])
+                (straggler,) = report["stragglers"]
+                self.assertEqual((straggler["trace_rank"], straggler["cause"]), (seed % 4, "launch_starved"))
+
+    def test_price_nothing_where_hosts_launch_while_they_wait(self):
+        report = self.explain_job(late=2, impossible=True)
+        (straggler,) = report["stragglers"]
+        self.assertEqual((straggler["trace_rank"], straggler["cause"], report["what_if"]), (2, "slow_kernel", []))
+        self.assertIsNone(report["verdict"]["saved_share"])
+        # Three of four wait 1.6 of 5.66 ms.
+        self.assertLess(abs(straggler["cost_share"] - 0.75 * 1.6 / 5.66), 0.01)
+        (warning,) = (one for one in report["warnings"] if "launches of the same thread" in one["message"])
+        self.assertEqual(warning["count"], 4 * STEPS)
+        self.assertNotEqual(self.explain_job(late=2)["what_if"], [])
+
     def waits_for_messages(self, **job):
         """How often a rank waits for another one's part in a message by more than a millisecond: (who, for whom) -> count."""
         report = self.explain_job("--whole-run", halo=True, **job)
@@ -64,7 +83,7 @@ class MpiJobs(EndToEndTest):
 
     def test_tell_who_waits_for_whose_message(self):
         # Of the two that each MPI_Waitall completes, the one of the late rank is waited for. So is it by MPI_Wait, whichever is completed first.
-        for requests in ("Waitall", "Wait"):
+        for requests in ("Waitall", "Wait", "Start"):
             with self.subTest(requests=requests):
                 self.assertEqual(self.waits_for_messages(late=2, requests=requests)[1], {(1, 2): STEPS, (3, 2): STEPS})
 

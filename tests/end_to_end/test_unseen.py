@@ -40,6 +40,20 @@ class UnknownCommunication(EndToEndTest):
             self.assertIn(f"--communication-kernels '{pattern}'", done.stderr)
 
 
+class UnmatchedCollectives(EndToEndTest):
+    def test_why_somebody_takes_longer_is_told_though_nothing_is_matched(self):
+        for fault, cause in (("late_host:rank=5,pause=4ms", "launch_starved"), ("slow_gpu:rank=5,factor=1.4", "slow_kernel"),
+                             ("extra_work:rank=5,mode=larger,factor=1.5", "uneven_work")):
+            with self.subTest(fault=fault):
+                traces = self.synth("job", "--nodes", "2", "--gpus-per-node", "4", "--tp", "4", "--steps", "30", "--layers", "2", "--fault", fault,
+                                    "--export", "payload=none", "--nccl-on-compute-stream", "--truth", "none", "--seed", "74", "--force")
+                report = self.analyse(traces, "out", "--force")
+                self.assertEqual(report["collectives"]["instances"], 0)
+                (suspect,) = report["suspects"]
+                self.assertEqual((suspect["trace_ranks"], suspect["cause"], suspect["doubt"]), ([5], cause, "unseen"))
+                self.assertNotIn("collectives -1", " ".join(suspect["evidence"]))
+
+
 class WithoutGpuWork(EndToEndTest):
     def test_a_capture_that_was_open_while_idle(self):
         traces = self.synth("job", *JOB, "--seed", "73")

@@ -41,14 +41,14 @@ bool is_overfull_stage(const JobReport& report, const JobDelays& delays, const S
   return find_overfull_stage(delays, indices_of(report, straggler)) != nullptr;
 }
 
-/// True where its transfers are slow by another trace rank: for these it is not named, but for what else it is late by.
-bool is_partner_of_slow_rank(std::size_t rank, const JobDelays& delays) {
-  const auto is_of = [&](const SlowRank& slow) {
+/// True where its transfers are slow by another place: for these it is not named, but for what else it is late by.
+bool is_partner_of_slow_place(std::size_t rank, const JobDelays& delays) {
+  const auto is_of = [&](const SlowPlace& slow) {
     return std::binary_search(slow.partners.begin(), slow.partners.end(), rank);
   };
-  return std::any_of(delays.slow_ranks.begin(), delays.slow_ranks.end(), is_of) &&
-         std::none_of(delays.slow_ranks.begin(), delays.slow_ranks.end(),
-                      [&](const SlowRank& slow) { return slow.rank == rank; });
+  return std::any_of(delays.slow_places.begin(), delays.slow_places.end(), is_of) &&
+         std::none_of(delays.slow_places.begin(), delays.slow_places.end(),
+                      [&](const SlowPlace& slow) { return slow.has(rank); });
 }
 
 /// What the straggler's trace ranks took longer than their peers, over the run, and how much of it is slow transfers of
@@ -59,7 +59,7 @@ struct StragglerExcess {
   StragglerExcess(const JobReport& report, const JobDelays& delays, const Straggler& straggler) {
     for (const std::size_t r : indices_of(report, straggler)) {
       all_ns += delays.excess_of(r);
-      if (!is_partner_of_slow_rank(r, delays)) transfers_ns += delays.slow_transfers_of(r);
+      if (!is_partner_of_slow_place(r, delays)) transfers_ns += delays.slow_transfers_of(r);
     }
   }
 };
@@ -199,15 +199,20 @@ void blame_speed(const JobReport& report, const JobDelays& delays, Straggler& st
 }
 
 /// Likewise of more and larger work: where what its kernels took longer over the run is most of what it took longer,
-/// they are the cause, whatever pauses precede its longest delays.
-void blame_kernels(const JobReport& report, const JobDelays& delays, const ComputeDifference* compute,
+/// they are the cause, whatever pauses precede its longest delays. Where they took no longer, they are none: who is
+/// named costs 1% of the elapsed time.
+void judge_kernels(const JobReport& report, const JobDelays& delays, const ComputeDifference* compute,
                    Straggler& straggler) {
   constexpr double smallest_excess = 0.005;  // of its peers' kernel time: less is not slower
-  if (compute == nullptr || !compute->of_run || is_on_gpu(straggler.cause)) return;
+  if (compute == nullptr || !compute->of_run) return;
   const double longer_ns = compute->own_ns - compute->peers_ns;
+  const bool are_longer = longer_ns >= smallest_excess * compute->peers_ns;
+  if (is_on_gpu(straggler.cause)) {
+    if (!are_longer && !has_slow_gpus(report, delays, straggler)) straggler.cause = Cause::unknown;
+    return;
+  }
   const Nanoseconds all_ns = excess_beyond_usual(report, delays, straggler);
-  if (longer_ns < smallest_excess * compute->peers_ns || 2 * longer_ns < static_cast<double>(all_ns)) return;
-  if (compute->cause() == Cause::unknown) return;
+  if (!are_longer || 2 * longer_ns < static_cast<double>(all_ns) || compute->cause() == Cause::unknown) return;
   straggler.cause = compute->cause();
   straggler.part = WorkPart::compute;
   straggler.host_was_in.clear();
@@ -242,7 +247,7 @@ void complete_cause(const JobReport& report, const JobDelays& delays, const Comp
     blame_the_link(report, delays, straggler);
   } else {
     blame_speed(report, delays, straggler);
-    blame_kernels(report, delays, compute, straggler);
+    judge_kernels(report, delays, compute, straggler);
     complete_unknown_cause(report, delays, straggler);
   }
   if (compute != nullptr && is_on_gpu(straggler.cause)) {

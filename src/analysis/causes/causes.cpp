@@ -1,6 +1,7 @@
 #include "analysis/causes/causes.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -223,11 +224,15 @@ bool runs_same_kernels(std::span<const StragglerCase> cases, std::span<const Cas
   return 2 * same > counting;
 }
 
-/// The most that one case weighs among others: the median of the caused waits.
-Nanoseconds heaviest_case(std::span<const StragglerCase> cases) {
+/// The most that one case weighs among others: the median of the caused waits, or the second of them.
+Nanoseconds heaviest_case(std::span<const StragglerCase> cases, LateIn late_in) {
   std::vector<Nanoseconds> waits;
   for (const StragglerCase& one : cases) waits.push_back(one.caused_wait_ns);
-  return waits.empty() ? 0 : lower_median(std::move(waits));
+  if (waits.empty()) return 0;
+  if (late_in == LateIn::whole_run) return lower_median(std::move(waits));
+  const auto second = waits.begin() + (waits.size() > 1 ? 1 : 0);
+  std::nth_element(waits.begin(), second, waits.end(), std::greater<>());
+  return *second;
 }
 
 }  // namespace
@@ -263,8 +268,8 @@ CaseVerdict judge_case(const StragglerCase& one, std::optional<Cause> compute) {
   return verdict;
 }
 
-double share_that_counts(std::span<const StragglerCase> cases) {
-  const Nanoseconds heaviest = heaviest_case(cases);
+double share_that_counts(std::span<const StragglerCase> cases, LateIn late_in) {
+  const Nanoseconds heaviest = heaviest_case(cases, late_in);
   Nanoseconds counts = 0, all = 0;
   for (const StragglerCase& one : cases) {
     const Nanoseconds weight = std::min(one.caused_wait_ns, heaviest);
@@ -275,10 +280,10 @@ double share_that_counts(std::span<const StragglerCase> cases) {
 }
 
 CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence,
-                          const ComputeDifference* compute) {
+                          const ComputeDifference* compute, LateIn late_in) {
   CauseVerdict result;
-  if (share_that_counts(cases) < least_that_counts) return result;
-  const Nanoseconds heaviest = heaviest_case(cases);
+  if (share_that_counts(cases, late_in) < least_that_counts) return result;
+  const Nanoseconds heaviest = heaviest_case(cases, late_in);
 
   std::vector<CaseVerdict> verdicts;
   for (const StragglerCase& one : cases) verdicts.push_back(judge_case(one, compute_cause(compute)));

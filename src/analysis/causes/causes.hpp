@@ -32,13 +32,14 @@
 /// - GPU idle: module loading, files, an NVTX range, a system wait, no core, launching, nothing seen -> launch_starved
 /// - other collectives, opaque graphs, work that was launched in time -> unknown
 ///
-/// The verdict is what most cases say, weighted by the waiting they caused (but none by more than four times the
-/// median: one long hiccup does not speak for a whole run); below half of the weight it is unknown. Records that a
-/// trace lost look like other kernels: where the straggler ran the same kernels as its peers in most of what counts,
-/// other kernels elsewhere are no more work, and none beyond what peers themselves differ by in such cases. Against
-/// members of another role, such as the neighbouring stage, only parts in which the GPU is idle count, and only where
-/// they are at least half of the straggler's own lateness: what runs there differs by design. slow_link is not decided
-/// here: a slow link shows in transfers, not in the work before a collective (cause_context.hpp).
+/// The verdict is what most cases say, weighted by the waiting they caused (but none by more than the median one: one
+/// long hiccup does not speak for a whole run; of who is late in some steps only, by more than the second: in most
+/// spans it may be last by chance); below half of the weight it is unknown. Records that a trace lost look like other
+/// kernels: where the straggler ran the same kernels as its peers in most of what counts, other kernels elsewhere are
+/// no more work, and none beyond what peers themselves differ by in such cases. Against members of another role, such
+/// as the neighbouring stage, only parts in which the GPU is idle count, and only where they are at least half of the
+/// straggler's own lateness: what runs there differs by design. slow_link is not decided here: a slow link shows in
+/// transfers, not in the work before a collective (cause_context.hpp).
 namespace nsys_explain::analysis {
 
 /// One member of an instance that a straggler delayed.
@@ -86,6 +87,9 @@ CaseVerdict judge_case(const StragglerCase& one, std::optional<Cause> compute);
 /// Its cause; empty where nothing was compared.
 std::optional<Cause> compute_cause(const ComputeDifference* compute);
 
+/// When a straggler is late, which tells how much one case may weigh.
+enum class LateIn : std::uint8_t { whole_run, some_steps };
+
 struct CauseVerdict {
   Cause cause = Cause::unknown;
   WorkPart part = WorkPart::pending;
@@ -94,15 +98,15 @@ struct CauseVerdict {
 };
 
 /// How much of the waiting in these cases lies in those that count, 0 to 1; one case cannot outweigh all others.
-double share_that_counts(std::span<const StragglerCase> cases);
+double share_that_counts(std::span<const StragglerCase> cases, LateIn late_in = LateIn::whole_run);
 
 /// Below this share what counts is not what made the straggler late.
 inline constexpr double least_that_counts = 0.1;
 
-/// `cases` in order of time; unknown where too little of them counts. None weighs more than the median case:
-/// among the longest delays are those that go by. The evidence names instances (rows of collective_instances) and
-/// tables of the store. `divergence`: of a few of the cases, and `compute`: nullptr where they are not known.
+/// `cases` in order of time; unknown where too little of them counts. None weighs more than the median case, or the
+/// second: among the longest delays are those that go by. The evidence names instances (rows of collective_instances)
+/// and tables of the store. `divergence`: of a few of the cases, and `compute`: nullptr where they are not known.
 CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence* divergence,
-                          const ComputeDifference* compute);
+                          const ComputeDifference* compute, LateIn late_in = LateIn::whole_run);
 
 }  // namespace nsys_explain::analysis

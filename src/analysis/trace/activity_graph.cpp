@@ -289,6 +289,7 @@ class ActivityFolder {
     const WorkPart part = parts_.of(call);
     ActivityPiece piece;
     piece.kind = PieceKind::host_wait;
+    piece.contradicted = event.contradicted;
     const std::vector<std::int32_t> recorded = recorded_wait(event);
     piece.inferred = recorded.empty();
     Nanoseconds reached_ns = call.start_ns;

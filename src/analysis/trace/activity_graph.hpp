@@ -59,7 +59,8 @@ struct ActivityPiece {
   std::uint32_t after_ns = 0;  ///< host_wait: for how long the call went on once the GPU had come there
   PieceKind kind = PieceKind::compute;
   bool inferred = false;                      ///< what it waited for last is told by times alone, not by a record
-  std::array<std::uint8_t, 2> reserved = {};  ///< no padding bytes travel uninitialised
+  bool contradicted = false;                  ///< HostEvent::contradicted
+  std::array<std::uint8_t, 1> reserved = {};  ///< no padding bytes travel uninitialised
 };
 
 /// `arrivals` as in profile_work. Pieces behind the last arrival have the index of none.

@@ -178,6 +178,29 @@ class RecordedWaits {
   std::unordered_map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> of_call_;
 };
 
+/// Starts of the calls that launched activities, by thread.
+class LaunchTimes {
+ public:
+  LaunchTimes(const RankEvents& events, const Program& program) {
+    for (const LaunchedActivity& launched : program.activities) {
+      if (launched.call == LaunchIndex::no_call) continue;
+      const ApiCall call = events.process.api_calls[launched.call];
+      starts_[call.thread_id].push_back(call.start_ns);
+    }
+    for (auto& [thread, starts] : starts_) std::sort(starts.begin(), starts.end());
+  }
+
+  bool has_one_within(const ApiCall& wait) const {
+    const auto of_thread = starts_.find(wait.thread_id);
+    if (of_thread == starts_.end()) return false;
+    const auto after = std::upper_bound(of_thread->second.begin(), of_thread->second.end(), wait.start_ns);
+    return after != of_thread->second.end() && *after < wait.end_ns;
+  }
+
+ private:
+  std::map<std::uint32_t, std::vector<Nanoseconds>> starts_;
+};
+
 }  // namespace
 
 std::uint32_t Program::stream_of(const DeviceTrace& device, const GpuActivity& activity) {
@@ -214,6 +237,7 @@ Program program_of(const RankEvents& events) {
   if (!program.has_records) program.events.clear();
   constexpr Nanoseconds longest_launch_ns = 20'000;
   CallParts parts(events.trace);
+  const LaunchTimes launches(events, program);
   std::uint32_t number = 0;
   for (const ApiCall& call : events.process.api_calls) {
     const std::uint32_t here = number++;
@@ -222,6 +246,7 @@ Program program_of(const RankEvents& events) {
     if (!may_wait_for_gpu(part) && (part != WorkPart::launching || call.end_ns - call.start_ns < longest_launch_ns))
       continue;
     HostEvent wait{call.start_ns, here};
+    wait.contradicted = part == WorkPart::synchronising && launches.has_one_within(call);
     if (program.has_records) std::tie(wait.stream, wait.record) = recorded.of_call(here);
     program.events.push_back(wait);
   }

@@ -38,6 +38,7 @@ struct HostEvent {
   std::uint32_t stream = none;  ///< number; host_wait: that is waited for, every_stream, or none where nothing tells
   std::uint32_t record = none;  ///< number of the event record, or of the one waited for
   HostEventKind kind = HostEventKind::host_wait;
+  bool contradicted = false;  ///< host_wait: its thread launched something meanwhile, and no thread does two things
 };
 
 /// Numbers of streams, in the order in which they come.

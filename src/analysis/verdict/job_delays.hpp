@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -23,11 +24,12 @@ std::size_t bin_of_step(std::size_t step, std::size_t steps);
 /// Bins of time where no steps are known.
 inline constexpr std::size_t time_bins = 64;
 
-/// A trace rank that is the place of a slow link by itself, and all with whom it exchanges slowly, itself among them:
-/// every slow transfer of its makes them late, too. Indices, ascending.
-struct SlowRank {
-  std::size_t rank = 0;
-  std::vector<std::size_t> partners;
+/// A trace rank, or all of a node, that is the place of a slow link by itself, and all with whom it exchanges slowly,
+/// itself among them: every slow transfer of its makes them late, too. Indices, ascending.
+struct SlowPlace {
+  std::vector<std::size_t> ranks, partners;
+
+  bool has(std::size_t rank) const { return std::binary_search(ranks.begin(), ranks.end(), rank); }
 };
 
 /// Delays of all trace ranks, the same on every tool rank; ranks by index.
@@ -47,7 +49,7 @@ struct JobDelays {
   /// By rank, then bin: work beyond that of peers, and transfers over slow links; may be negative.
   std::vector<Nanoseconds> excess_work_ns;
   std::vector<Nanoseconds> slow_transfer_ns;  ///< likewise: the transfers in it; empty where there are none
-  std::vector<SlowRank> slow_ranks;
+  std::vector<SlowPlace> slow_places;
   std::vector<std::int32_t> clock_group;  ///< SessionClock::component, by rank: between two no wait is seen
 
   /// Over the run.

@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "analysis/statistics/significance.hpp"
-#include "analysis/verdict/slow_ranks.hpp"
+#include "analysis/verdict/slow_places.hpp"
 #include "analysis/verdict/suspects.hpp"
 #include "model/p_value_text.hpp"
 
@@ -120,15 +120,22 @@ std::vector<std::size_t> ranks_of(std::span<const Straggler> named, std::span<co
   return found;
 }
 
-/// A slow trace rank with what its transfers cost: its own delays, and of those of all that are late by them, but for
+/// As which it is known: a node, or trace ranks.
+Place known_as(const SlowPlace& slow, std::span<const Place> places) {
+  const auto found =
+      std::find_if(places.begin(), places.end(), [&](const Place& place) { return place.ranks == slow.ranks; });
+  return found != places.end() ? *found : Place{Level::gpu, "", slow.ranks, {}};
+}
+
+/// A slow place with what its transfers cost: its own delays, and of those of all that are late by them, but for
 /// culprits themselves, the part that transfers have in their lateness.
-Straggler describe_slow_rank(const LateTogether& together, std::span<const Straggler> culprits,
-                             std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays) {
-  const std::vector<std::size_t>& late = together.late.ranks;
-  Straggler culprit = describe({Level::gpu, "", {late.front()}, {}}, together.p_value, ranks, totals);
+Straggler describe_slow_place(const Place& place, const LateTogether& together, std::span<const Straggler> culprits,
+                              std::span<const RankSummary> ranks, const Totals& totals, const JobDelays& delays) {
+  const std::vector<std::size_t>& late = together.late;
+  Straggler culprit = describe(place, together.p_value, ranks, totals);
   const std::vector<std::size_t> named = ranks_of(culprits, ranks);
   std::vector<std::int32_t> others;
-  for (const std::size_t r : std::span(late).subspan(1)) {
+  for (const std::size_t r : std::span(late).subspan(place.ranks.size())) {
     if (std::binary_search(named.begin(), named.end(), r)) continue;
     others.push_back(ranks[r].trace_rank);
     const Nanoseconds transfers_ns = delays.slow_transfers_of(r), excess_ns = delays.excess_of(r);
@@ -155,18 +162,18 @@ struct Culprit {
   double besides = 0;             ///< likewise, once all other culprits are as usual
 };
 
-/// The culprits of these places: each place itself, but one trace rank for all that are late by its slow transfers.
+/// The culprits of these places: each place itself, but a slow place for all that are late by its slow transfers.
 /// `delays`: without those that are proven, which `all_delays` has.
 std::vector<Culprit> describe_culprits(std::span<const Place> places, std::span<const double> p_values,
-                                       const Probabilities& probabilities, SlowRanks slow_ranks,
+                                       const Probabilities& probabilities, SlowPlaces slow_places,
                                        std::span<const RankSummary> ranks, const Totals& totals,
                                        const JobDelays& delays, const JobDelays& all_delays) {
   std::vector<Culprit> culprits;
   std::vector<Straggler> of_places;
   for (const std::size_t p : explaining_places(places, p_values, delays)) {
     const Place& place = places[p];
-    if (const SlowRank* slow = slow_rank_behind(place, delays)) {
-      const auto entry = slow_ranks.try_emplace(slow, LateTogether{late_with(*slow, delays), 1}).first;
+    if (const SlowPlace* slow = slow_place_behind(place, delays)) {
+      const auto entry = slow_places.try_emplace(slow, LateTogether{late_with(*slow, delays), 1}).first;
       entry->second.p_value = std::min(entry->second.p_value, p_values[p]);
       continue;
     }
@@ -178,11 +185,12 @@ std::vector<Culprit> describe_culprits(std::span<const Place> places, std::span<
     culprit.limit = probabilities.limit[p];
     of_places.push_back(culprit.late);
   }
-  for (const auto& [slow, together] : slow_ranks) {
+  for (const auto& [slow, together] : slow_places) {
     Culprit& culprit = culprits.emplace_back();
-    culprit.late = describe_slow_rank(together, of_places, ranks, totals, all_delays);
-    add_proof({Level::gpu, "", {slow->rank}, {}}, delays, culprit.late);
-    culprit.ranks = {slow->rank};
+    const Place place = known_as(*slow, places);
+    culprit.late = describe_slow_place(place, together, of_places, ranks, totals, all_delays);
+    add_proof(place, delays, culprit.late);
+    culprit.ranks = slow->ranks;
   }
   return culprits;
 }
@@ -430,12 +438,12 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
   const std::vector<double> nothing(places.size(), 1);
   Probabilities probabilities{nothing, nothing, std::vector<double>(places.size(), limit), nothing};
   JobDelays delays = all_delays;
-  const SlowRanks slow_ranks = proven_slow_ranks(delays, limit);
-  take_off_slow_transfers(slow_ranks, delays);
+  const SlowPlaces slow_places = proven_slow_places(delays, limit);
+  take_off_slow_transfers(slow_places, delays);
   const std::vector<std::vector<std::size_t>> classes = classes_of_likes(places, delays);
   for (std::vector<std::size_t> likes : classes) {
     const auto tests = static_cast<double>(classes.size() * likes.size());
-    leave_out_slow_ranks(slow_ranks, places, likes);
+    leave_out_slow_places(slow_places, places, likes);
     test_class(likes, places, delays, criteria.false_alarm_rate / tests, criteria.unproven_rate / tests, probabilities);
   }
   for (std::size_t p = 0; p < places.size(); ++p) {
@@ -445,7 +453,7 @@ Named find_stragglers(std::span<const RankSummary> ranks, const Totals& totals, 
     probabilities.part[p] = 1;
   }
   std::vector<Culprit> culprits =
-      describe_culprits(places, probabilities.proven, probabilities, slow_ranks, ranks, totals, delays, all_delays);
+      describe_culprits(places, probabilities.proven, probabilities, slow_places, ranks, totals, delays, all_delays);
   std::vector<Culprit> likely =
       describe_culprits(places, probabilities.likely, probabilities, {}, ranks, totals, delays, delays);
   const bool is_replayed = !culprits.empty() && saved(culprits.front().ranks).has_value();

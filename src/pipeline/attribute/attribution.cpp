@@ -304,15 +304,17 @@ void return_lateness(const exchange::Communicator& communicator, const JobRanks&
 }
 
 /// By index of the trace rank.
-std::vector<analysis::SlowRank> slow_ranks(const JobRanks& job, const LinkAnalysis& links) {
-  std::vector<analysis::SlowRank> slow;
-  for (const std::int32_t trace_rank : links.slow_ranks) {
+std::vector<analysis::SlowPlace> slow_places(const JobRanks& job, const LinkAnalysis& links) {
+  std::vector<analysis::SlowPlace> slow;
+  for (const std::vector<std::int32_t>& place : links.slow_places) {
     std::set<std::size_t> partners;
     for (const std::vector<std::int32_t>& group : links.slow_groups) {
-      if (!std::binary_search(group.begin(), group.end(), trace_rank)) continue;
+      if (std::find_first_of(group.begin(), group.end(), place.begin(), place.end()) == group.end()) continue;
       for (const std::int32_t member : group) partners.insert(job.index_of(member));
     }
-    slow.push_back({job.index_of(trace_rank), {partners.begin(), partners.end()}});
+    analysis::SlowPlace& one = slow.emplace_back();
+    for (const std::int32_t trace_rank : place) one.ranks.push_back(job.index_of(trace_rank));
+    one.partners.assign(partners.begin(), partners.end());
   }
   return slow;
 }
@@ -345,7 +347,7 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   attribution.delays.usual_kernels_ns = std::move(surplus.usual_kernels_ns);
   attribution.delays.slowness = std::move(surplus.slowness);
   attribution.delays.stages = std::move(surplus.stages);
-  attribution.delays.slow_ranks = slow_ranks(job, links);
+  attribution.delays.slow_places = slow_places(job, links);
   attribution.steps = std::move(steps);
   return attribution;
 }

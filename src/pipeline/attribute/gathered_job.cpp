@@ -98,7 +98,7 @@ analysis::JobGraph GatheredJob::graph(std::size_t trace_ranks) const {
 
 /// Who does not wait in the replay for those that it waited for tells nothing. With 1.8% of the arrivals unmatched, for
 /// lost records, what was told was right; with 22% it was not.
-bool GatheredJob::is_telling() const {
+bool GatheredJob::is_matched() const {
   constexpr double most_unmatched = 0.05;
   const auto unmatched = std::count_if(arrivals.begin(), arrivals.end(),
                                        [](const ReplayArrival& arrival) { return arrival.instance < 0; });
@@ -108,6 +108,16 @@ bool GatheredJob::is_telling() const {
   const auto all = static_cast<double>(arrivals.size());
   return all > 0 && static_cast<double>(unmatched) <= most_unmatched * all &&
          static_cast<double>(folded) >= (1 - most_unmatched) * all;
+}
+
+std::int64_t GatheredJob::contradicted_waits() const {
+  constexpr double few = 0.05;  // recordings have none
+  const auto waits = std::count_if(pieces.begin(), pieces.end(), [](const ActivityPiece& piece) {
+    return piece.kind == analysis::PieceKind::host_wait;
+  });
+  const auto contradicted =
+      std::count_if(pieces.begin(), pieces.end(), [](const ActivityPiece& piece) { return piece.contradicted; });
+  return static_cast<double>(contradicted) > few * static_cast<double>(waits) ? contradicted : 0;
 }
 
 }  // namespace nsys_explain::pipeline

@@ -35,10 +35,15 @@ struct GatheredJob {
   std::vector<analysis::ActivityPiece> pieces;
   std::vector<analysis::ReplayArrival> arrivals;
 
-  /// Whether enough was matched to tell what waits for what.
-  bool is_telling() const;
+  /// Whether enough was matched to tell what waits for what, and the hosts' calls can have been as they are recorded.
+  bool is_telling() const { return is_matched() && contradicted_waits() == 0; }
+  /// Calls in which a host waited for the GPU, and launched something; 0 where they are few.
+  std::int64_t contradicted_waits() const;
   /// The job must outlive it.
   analysis::JobGraph graph(std::size_t trace_ranks) const;
+
+ private:
+  bool is_matched() const;
 };
 
 /// Collective: on rank 0 all of them, elsewhere none. The paths of the local ranks have been measured.

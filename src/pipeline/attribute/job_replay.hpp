@@ -30,6 +30,8 @@ class JobReplay {
 
   /// Arrivals, where they are too many for one tool rank; else 0. On every tool rank.
   std::int64_t too_many_arrivals() const { return too_many_arrivals_; }
+  /// On rank 0: GatheredJob::contradicted_waits.
+  std::int64_t contradicted_waits() const { return gathered_.contradicted_waits(); }
   /// True on rank 0, where the job is replayed; the others hold only there.
   bool is_here() const { return replay_.has_value(); }
   const analysis::JobGraph& graph() const { return *graph_; }

@@ -53,7 +53,7 @@ LinkAnalysis compare_groups(const std::vector<analysis::TransferGroup>& groups, 
   result.slow_groups = analysis::slow_groups(groups, names, nodes.node_of);
   result.slow_links = analysis::find_slow_links(groups, names, nodes.node_of, nodes.hosts);
   for (const SlowLink& link : result.slow_links)
-    if (link.place == LinkPlace::rank) result.slow_ranks.push_back(link.trace_ranks.front());
+    if (link.place == LinkPlace::rank || link.place == LinkPlace::node) result.slow_places.push_back(link.trace_ranks);
   result.tables = {analysis::bandwidth_table(groups, names, nodes.node_of),
                    analysis::slow_links_table(result.slow_links)};
   return result;
@@ -65,10 +65,11 @@ LinkAnalysis analyse_links(const exchange::Communicator& communicator, const Job
   const std::vector<analysis::TransferGroup> groups = gather_groups(communicator, cross);
   LinkAnalysis result;
   if (communicator.is_root()) result = compare_groups(groups, job, cross);
-  const std::string slow = pack(std::pair(result.slow_groups, result.slow_ranks));
+  const std::string slow = pack(std::pair(result.slow_groups, result.slow_places));
   const std::vector<char> everywhere = communicator.broadcast(std::span<const char>(slow));
-  std::tie(result.slow_groups, result.slow_ranks) = unpack<decltype(std::pair(result.slow_groups, result.slow_ranks))>(
-      std::string_view(everywhere.data(), everywhere.size()));
+  std::tie(result.slow_groups, result.slow_places) =
+      unpack<decltype(std::pair(result.slow_groups, result.slow_places))>(
+          std::string_view(everywhere.data(), everywhere.size()));
   return result;
 }
 

@@ -15,7 +15,8 @@ namespace nsys_explain::pipeline {
 struct LinkAnalysis {
   // The same on every tool rank:
   std::vector<std::vector<std::int32_t>> slow_groups;  ///< trace ranks, ascending, of each
-  std::vector<std::int32_t> slow_ranks;                ///< trace ranks that are the place of a slow link by themselves
+  std::vector<std::vector<std::int32_t>>
+      slow_places;  ///< trace ranks, or those of nodes, that are the place of a slow link by themselves
   // On rank 0, empty elsewhere:
   std::vector<SlowLink> slow_links;
   std::vector<Table> tables;  ///< bandwidth, slow_links

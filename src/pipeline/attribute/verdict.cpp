@@ -17,9 +17,9 @@ std::vector<bool> have_part_in(const JobRanks& job, const analysis::JobDelays& d
   for (const Straggler* one : late)
     for (const std::int32_t trace_rank : one->trace_ranks) have_part[job.index_of(trace_rank)] = true;
   const std::vector<bool> are_late = have_part;
-  for (const analysis::SlowRank& slow : delays.slow_ranks)
+  for (const analysis::SlowPlace& slow : delays.slow_places)
     for (const std::size_t partner : slow.partners)
-      if (are_late[slow.rank]) have_part[partner] = true;
+      if (are_late[slow.ranks.front()]) have_part[partner] = true;
   return have_part;
 }
 

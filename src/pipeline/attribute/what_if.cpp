@@ -179,6 +179,11 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
         {Severity::info, WarningSource::analysis, job.too_many_arrivals(),
          "arrivals are more than one tool rank replays, so what mending would save is not told, and who is late is judged by what others wait; analyse a part of the run (--steps)"});
   }
+  if (const std::int64_t contradicted = job.contradicted_waits(); contradicted > 0) {
+    report.warnings.push_back(
+        {Severity::data_loss, WarningSource::analysis, contradicted,
+         "calls that synchronise hold launches of the same thread, which cannot launch while it waits, so what the hosts waited for is not known: what mending would save is not told, and who is late is judged by what others wait; export the capture anew, or look for a program that changed it"});
+  }
   if (!job.is_here()) return;
   report.critical_path = critical_path_of(job.graph(), job.measured(), setting);
   std::vector<PlannedScenario> scenarios = scenarios_of_culprits(report, setting.job);

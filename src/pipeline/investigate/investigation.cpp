@@ -47,7 +47,7 @@ struct Reply {
 /// The cases that speak for what profiles alone make the likeliest cause: others have their names in other events, and
 /// cases in which the straggler is only behind have nothing to compare.
 std::vector<std::size_t> telling_cases(const CasesOfStraggler& of) {
-  const Cause cause = analysis::decide_cause(of.cases, nullptr, nullptr).cause;
+  const Cause cause = analysis::decide_cause(of.cases, nullptr, nullptr, of.late_in).cause;
   std::vector<std::size_t> telling, of_cause;
   for (std::size_t c = 0; c < of.cases.size(); ++c) {
     const analysis::CaseVerdict verdict = analysis::judge_case(of.cases[c], std::nullopt);
@@ -251,7 +251,7 @@ void investigate_stragglers(const exchange::Communicator& communicator, const In
     Straggler& straggler = *late[s];
     analysis::CauseVerdict verdict;
     if (!analysis::late_by_transfers(report, inquiry.delays, straggler))
-      verdict = analysis::decide_cause(all[s].cases, divergence, compute);
+      verdict = analysis::decide_cause(all[s].cases, divergence, compute, all[s].late_in);
     straggler.cause = verdict.cause;
     straggler.part = verdict.part;
     straggler.host_was_in = std::move(verdict.host_was_in);

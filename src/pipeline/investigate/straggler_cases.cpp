@@ -133,13 +133,14 @@ class BothKinds {
   /// other members have other roles tells nothing; but one in which its peers wait for it is the better story. Not
   /// where that story leaves out what made it late, and the other kind has it: work that lies before an earlier
   /// collective looks longer here only because the peers' had begun before theirs was over.
-  std::vector<analysis::StragglerCase> choose() && {
+  std::vector<analysis::StragglerCase> choose(analysis::LateIn late_in) && {
     for (Kind* const kind : {&by_instance_, &by_place_}) analysis::pool_kernel_noise(kind->cases);
     Kind *first = &by_instance_, *second = &by_place_;
     if (2 * by_place_.longer_ns > 3 * by_instance_.longer_ns) std::swap(first, second);
-    const double of_first = analysis::share_that_counts(first->cases);
+    const double of_first = analysis::share_that_counts(first->cases, late_in);
     const bool tells = of_first >= analysis::least_that_counts;
-    return std::move((tells || analysis::share_that_counts(second->cases) <= of_first ? first : second)->cases);
+    return std::move(
+        (tells || analysis::share_that_counts(second->cases, late_in) <= of_first ? first : second)->cases);
   }
 
  private:
@@ -172,13 +173,16 @@ CollectedCases collect_cases(const exchange::Communicator& communicator, const C
     const std::optional<analysis::StragglerCase> one = make_case(proposal, members[p]);
     if (!one) continue;
     if (proposal.straggler == nobody) {
-      result.long_waits.push_back({one->straggler.trace_rank, {*one}});
+      result.long_waits.push_back({one->straggler.trace_rank, {*one}, analysis::LateIn::whole_run});
     } else {
       of_straggler[static_cast<std::size_t>(proposal.straggler)].add(proposal, *one);
     }
   }
-  for (std::size_t s = 0; s < of_straggler.size(); ++s)
-    result.stragglers.push_back({late[s]->trace_rank, std::move(of_straggler[s]).choose()});
+  for (std::size_t s = 0; s < of_straggler.size(); ++s) {
+    const bool throughout = late[s]->pattern == Pattern::persistent || late[s]->pattern == Pattern::unknown;
+    const analysis::LateIn late_in = throughout ? analysis::LateIn::whole_run : analysis::LateIn::some_steps;
+    result.stragglers.push_back({late[s]->trace_rank, std::move(of_straggler[s]).choose(late_in), late_in});
+  }
   return result;
 }
 

@@ -14,6 +14,7 @@ namespace nsys_explain::pipeline {
 struct CasesOfStraggler {
   std::int32_t trace_rank = -1;
   std::vector<analysis::StragglerCase> cases;
+  analysis::LateIn late_in = analysis::LateIn::whole_run;
 };
 
 /// What is to be explained: those who are late, and single delays that much waiting comes from.

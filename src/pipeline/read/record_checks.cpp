@@ -64,7 +64,8 @@ bool are_pieces(const std::vector<analysis::ActivityPiece>& pieces, std::size_t 
     const bool is_collective = one.kind == analysis::PieceKind::collective;
     const bool has_places = std::all_of(one.waits.begin(), one.waits.end(),
                                         [&](const analysis::PieceWait& wait) { return is_place(wait.piece, i); }) &&
-                            is_bool(one.inferred) && is_place(one.arrival, is_collective ? arrivals : arrivals + 1) &&
+                            is_bool(one.inferred) && is_bool(one.contradicted) &&
+                            is_place(one.arrival, is_collective ? arrivals : arrivals + 1) &&
                             (!is_collective || one.arrival >= 0);
     if (!is_named(one.kind, analysis::PieceKind::host_wait) || !has_places || !is_time(one.start_ns) ||
         !is_time(one.end_ns)) {

@@ -95,6 +95,32 @@ TEST(CauseContext, PausesThatEverybodyHasAreNotWhyASlowGpuIsLate) {
   EXPECT_EQ(scene.cause_after(Cause::launch_starved), Cause::launch_starved);
 }
 
+TEST(CauseContext, LargerKernelsAreTheCauseWhereTheyHoldMostOfTheRun) {
+  // The same kernels take 700 ms instead of 600, all of them by larger ones.
+  ComputeDifference compute;
+  compute.of_run = true;
+  compute.own_ns = 700e6;
+  compute.peers_ns = 600e6;
+  compute.larger_ns = 100e6;
+  const auto cause = [&](Nanoseconds excess_ns, const ComputeDifference& difference,
+                         Cause before = Cause::launch_starved) {
+    Scene scene;
+    scene.delays.excess_work_ns[4] = excess_ns;
+    scene.straggler.cause = before;
+    complete_cause(scene.report, scene.delays, &difference, scene.straggler);
+    return scene.straggler.cause;
+  };
+  EXPECT_EQ(cause(190'000'000, compute), Cause::uneven_work);
+  EXPECT_EQ(cause(210'000'000, compute), Cause::launch_starved) << "its pauses are longer";
+  compute.of_run = false;
+  EXPECT_EQ(cause(190'000'000, compute), Cause::launch_starved) << "of a few collectives only";
+  compute.of_run = true;
+  compute.own_ns = 602e6;
+  compute.larger_ns = 2e6;
+  EXPECT_EQ(cause(3'000'000, compute), Cause::launch_starved) << "a third of a percent is noise";
+  EXPECT_EQ(cause(3'000'000, compute, Cause::slow_kernel), Cause::unknown) << "and tells of no slow GPU";
+}
+
 TEST(CauseContext, WhatEverybodySeemsToDoMoreIsNoExtraWork) {
   // Records were lost everywhere: each rank seems to take 210 to 260 ms longer than its peers. Of the 450 ms of the
   // late one 240 ms are its own, and its GPU loses 200 ms by its speed.
@@ -133,9 +159,9 @@ TEST(CauseContext, WhoSharesTheSlowTransfersOfAnotherIsLateBySomethingElse) {
   scene.slow_link({1});
   scene.delays.excess_work_ns[2 * 2] = 9'000'000;
   scene.delays.slow_transfer_ns[2 * 2] = 6'000'000;
-  scene.delays.slow_ranks = {{1, {1, 2, 3}}};
+  scene.delays.slow_places = {{{1}, {1, 2, 3}}};
   EXPECT_EQ(scene.cause_after(Cause::sync_stall), Cause::sync_stall);
-  scene.delays.slow_ranks.push_back({2, {2, 3}});
+  scene.delays.slow_places.push_back({{2}, {2, 3}});
   EXPECT_EQ(scene.cause_after(Cause::sync_stall), Cause::slow_link) << "its own are slow, too";
 }
 

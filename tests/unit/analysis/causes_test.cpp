@@ -200,6 +200,17 @@ TEST(DecideCause, NoCaseOutweighsAnotherSoMostCasesDecide) {
   EXPECT_EQ(decide_cause(cases, nullptr, nullptr).cause, Cause::slow_kernel);
 }
 
+TEST(DecideCause, TheFewStepsInWhichSomebodyIsLateOutweighTheOthers) {
+  // Two checkpoints in ten spans; in the others it is last by microseconds.
+  std::vector<StragglerCase> cases(8, one_case(slower(10 * us), 10 * us));
+  for (const Nanoseconds pause : {26'000 * us, 14'000 * us})
+    cases.push_back(one_case(member(0, {{WorkPart::file_access, pause}}), pause));
+  EXPECT_EQ(decide_cause(cases, nullptr, nullptr).cause, Cause::slow_kernel);
+  EXPECT_EQ(decide_cause(cases, nullptr, nullptr, LateIn::some_steps).cause, Cause::launch_starved);
+  cases.pop_back();
+  EXPECT_EQ(decide_cause(cases, nullptr, nullptr, LateIn::some_steps).cause, Cause::slow_kernel) << "one may go by";
+}
+
 TEST(DecideCause, WhatHoldsLittleOfTheWaitingIsNotTheCause) {
   // In twelve cases kernels are those of the peers, and in one that hardly anybody waited in they take longer.
   std::vector<StragglerCase> cases(12, one_case(member(0), 15'000 * us));

@@ -144,6 +144,22 @@ TEST(ActivityGraph, AHostThatWaitsForTheGpuGoesOnFromThere) {
   EXPECT_EQ(pieces[2].after_host_ns, 0U);
 }
 
+TEST(ActivityGraph, AThreadCannotLaunchWhileItWaits) {
+  const auto is_contradicted = [](std::uint32_t thread, Nanoseconds second_launch_ns) {
+    OneRank rank;
+    rank.call("cudaLaunchKernel", 10 * us, 12 * us, 1);
+    rank.kernel("gemm", 20 * us, 300 * us, 1);
+    rank.call("cudaStreamSynchronize", 30 * us, 310 * us, 2);
+    rank.call("cudaLaunchKernel", second_launch_ns, second_launch_ns + 2 * us, 3, thread);
+    rank.kernel("gemm", 400 * us, 500 * us, 3);
+    const std::vector<ActivityPiece> pieces = fold_activity(rank.events(), {});
+    return std::any_of(pieces.begin(), pieces.end(), [](const ActivityPiece& piece) { return piece.contradicted; });
+  };
+  EXPECT_TRUE(is_contradicted(1, 290 * us));
+  EXPECT_FALSE(is_contradicted(1, 310 * us)) << "once it has returned";
+  EXPECT_FALSE(is_contradicted(5, 290 * us)) << "another thread can";
+}
+
 TEST(ActivityGraph, AKernelWhoseCallWasLostComesAfterWhatHadStarted) {
   OneRank rank;
   for (const std::uint32_t id : {1U, 2U, 3U}) rank.call("cudaLaunchKernel", (10 + id) * us, (11 + id) * us, id);

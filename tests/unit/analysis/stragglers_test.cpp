@@ -193,7 +193,7 @@ TEST(Stragglers, WhoIsLateByTheTransfersOfOneSlowRankIsThatRank) {
     c.delay(2, b, 10'000'000);
     c.delay(3, b, 7'000'000);
   }
-  c.delays.slow_ranks = {{3, {2, 3, 7}}};
+  c.delays.slow_places = {{{3}, {2, 3, 7}}};
   for (const std::size_t r : {2U, 3U}) c.by_transfers(r, 3);
   EXPECT_EQ(c.named_without_replay().stragglers.size(), 2U) << "most of it is work";
   for (const std::size_t r : {2U, 3U}) c.by_transfers(r, 6);
@@ -204,10 +204,10 @@ TEST(Stragglers, WhoIsLateByTheTransfersOfOneSlowRankIsThatRank) {
   EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{3}));
   EXPECT_EQ(stragglers[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 17'000'000);
   EXPECT_NE(stragglers[0].evidence.end()[-2].find("ranks 2 exchange with it"), std::string::npos);
-  c.delays.slow_ranks = {{3, {3, 7}}};
+  c.delays.slow_places = {{{3}, {3, 7}}};
   EXPECT_EQ(c.named_without_replay().stragglers.size(), 2U) << "the other does not exchange with it";
   // One that is late with it needs no proof of its own to be counted, but to be late by transfers.
-  c.delays.slow_ranks = {{3, {2, 3, 6, 7}}};
+  c.delays.slow_places = {{{3}, {2, 3, 6, 7}}};
   for (const std::size_t r : {6U, 7U}) c.delay(r, 0, 5'000'000);
   c.by_transfers(7, 10);
   EXPECT_EQ(c.named_without_replay().stragglers[0].delay_cost_ns,
@@ -229,11 +229,26 @@ TEST(Stragglers, APlaceIsNoCulpritForAMemberThatIsLateByTheTransfersOfAnother) {
     c.delay(1, b, 3'000'000);
   }
   for (const std::size_t r : {4U, 5U, 6U, 7U}) c.by_transfers(r, 10);
-  c.delays.slow_ranks = {{4, {4, 5, 6, 7}}};
+  c.delays.slow_places = {{{4}, {4, 5, 6, 7}}};
   for (const Straggler& straggler : c.named_without_replay(nodes).stragglers) {
     EXPECT_EQ(straggler.level, Level::gpu);
     EXPECT_TRUE(straggler.trace_rank == 4 || straggler.trace_rank == 1) << straggler.trace_rank;
   }
+}
+
+TEST(Stragglers, ASlowNodeIsNamedAndNotTheOneThatExchangesWithIt) {
+  const std::vector<Grouping> nodes{{Level::node, {"a", "a", "b", "b", "c", "c", "d", "d"}}};
+  Case c(8);
+  for (std::size_t b = 0; b < case_bins; ++b)
+    for (const std::size_t r : {2U, 3U, 6U, 7U}) c.delay(r, b, 10'000'000);
+  for (const std::size_t r : {2U, 3U, 6U, 7U}) c.by_transfers(r, 10);
+  EXPECT_EQ(c.named_without_replay(nodes).stragglers.size(), 2U) << "nothing tells which of the two it is";
+  c.delays.slow_places = {{{2, 3}, {2, 3, 6, 7}}};
+  const auto stragglers = c.named_without_replay(nodes).stragglers;
+  ASSERT_EQ(stragglers.size(), 1U);
+  EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{2, 3}));
+  EXPECT_EQ(stragglers[0].place, "b");
+  EXPECT_EQ(stragglers[0].delay_cost_ns, static_cast<Nanoseconds>(case_bins) * 40'000'000);
 }
 
 TEST(Stragglers, ASlowRankIsNamedThoughItAndItsPartnersAreLastInTurns) {
@@ -246,7 +261,7 @@ TEST(Stragglers, ASlowRankIsNamedThoughItAndItsPartnersAreLastInTurns) {
   }
   EXPECT_GT(c.named_without_replay().stragglers.size(), 1U) << "longer than three others, in every step";
   for (std::size_t r = 1; r < 6; ++r) c.by_transfers(r, 10);
-  c.delays.slow_ranks = {{3, {1, 2, 3, 4, 5}}};
+  c.delays.slow_places = {{{3}, {1, 2, 3, 4, 5}}};
   const auto stragglers = c.named_without_replay().stragglers;
   ASSERT_EQ(stragglers.size(), 1U);
   EXPECT_EQ(stragglers[0].trace_ranks, (std::vector<std::int32_t>{3}));

@@ -90,6 +90,27 @@ TEST_F(HostMessages, TellNoPeerWhereRequestsCannotBeFollowed) {
   EXPECT_EQ(rows(), (std::vector<Row>{{"MPI_Waitall", 20, 90, -1, -1}}));
 }
 
+TEST_F(HostMessages, PersistentRequestsAreFollowedFromStartToStart) {
+  call("MPI_Recv_init", 0, 1, 1, 7, 11);
+  call("MPI_Send_init", 2, 3, 3, 8, 12);
+  call("MPI_Ssend_init", 4, 5, 2, 9, 13);
+  for (const Nanoseconds step : {100, 200}) {
+    for (const std::uint64_t request : {11, 12, 13}) call("MPI_Startall", step, step + 20, -1, -1, request);
+    for (const std::uint64_t request : {11, 12, 13}) call("MPI_Waitall", step + 30, step + 90, -1, -1, request);
+  }
+  std::vector<Row> expected;
+  for (const Nanoseconds step : {100, 200}) {
+    expected.emplace_back("MPI_Send_init", step, step + 16, 3, 8);
+    expected.emplace_back("MPI_Ssend_init", step + 16, step + 20, 2, 9);
+    expected.emplace_back("MPI_Waitall", step + 30, step + 90, 1, 7);
+  }
+  EXPECT_EQ(rows(), expected);
+  EXPECT_EQ(direction_of_call("MPI_Send_init"), Directions::sends);
+  EXPECT_EQ(direction_of_call("MPI_Recv_init"), Directions::unknown) << "it is completed by another call";
+  call("MPI_Start", 300, 310, -1, -1, 14);  // made before the recording
+  for (const Row& row : rows()) EXPECT_EQ(std::get<3>(row), -1);
+}
+
 TEST_F(HostMessages, TellNoPeerWithoutHandles) {
   call("MPI_Irecv", 0, 5, 1, 7);
   call("MPI_Isend", 10, 15, 2, 7);
