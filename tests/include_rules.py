@@ -86,7 +86,6 @@ MOST_LINES = {"file": 400, "function": 60}
 LONGER = {
     "include/nsys_explain/model/job_report.hpp": 441,
     "src/analysis/links/slow_links.cpp": 415,
-    "src/analysis/verdict/stragglers.cpp": 470,
     "src/ingest/nvtx_events.cpp": 414,
     "src/pipeline/match/unit_arrivals.cpp bring_arrivals": 64,
     "tests/simulation/kernel_catalogue.cpp kernel_catalogue": 71,

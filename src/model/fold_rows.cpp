@@ -90,8 +90,10 @@ Table fold_rows(const Table& table, const Folding& folding, const std::set<std::
   }
   std::vector<std::size_t> order(folded.row_count());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto& weights = column<std::int64_t>(folded, folding.order);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
+  if (!folding.order.empty()) {
+    const auto& weights = column<std::int64_t>(folded, folding.order);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
+  }
   order.resize(std::min(order.size(), folding.most));
   Table result = make_table(folded.schema);
   append_rows(result, folded, order);

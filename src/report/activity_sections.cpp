@@ -94,8 +94,8 @@ std::string cell_text(const Table& sums, const ShownTable::Cell& cell, std::size
 
 std::string shown_section(const JobReport& report, const ShownTable& shown) {
   const Table sums = sums_of(report.tables, report, shown);
-  if (shown.title.empty() || sums.row_count() == 0 || column<std::int64_t>(sums, shown.folding.order)[0] == 0)
-    return {};
+  if (shown.title.empty() || sums.row_count() == 0) return {};
+  if (!shown.folding.order.empty() && column<std::int64_t>(sums, shown.folding.order)[0] == 0) return {};
   MarkdownTable table;
   for (const ShownTable::Cell& cell : shown.cells) {
     const bool is_text = sums.schema.columns[sums.schema.index_of(cell.column)].kind == ColumnKind::text;

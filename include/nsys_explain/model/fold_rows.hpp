@@ -21,7 +21,7 @@ struct FoldedColumn {
 /// How the rows of a table are added up: a row for all that agree in the keys.
 struct Folding {
   std::vector<FoldedColumn> columns = {};
-  std::string_view order = {};       ///< a name of `columns`: most of it first, then by keys
+  std::string_view order = {};       ///< a name of `columns`: most of it first, then by keys; empty: by keys
   std::size_t most = 50;             ///< rows that are kept
   std::string_view only_where = {};  ///< a column: rows that have 0 there do not count
 };

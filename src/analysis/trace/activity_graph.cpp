@@ -27,8 +27,7 @@ std::uint32_t sum_of_slacks(std::uint32_t a, std::uint32_t b) {
   return a == no_bound || b == no_bound ? no_bound : saturated_slack(Nanoseconds{a} + b);
 }
 
-/// A start that follows what is known to come before it by more waited for something else: half of the launches on an
-/// idle stream take up to 26 us.
+/// A start this long after all that is known to precede it waited for something else: half of the launches take 26 us.
 constexpr Nanoseconds unexplained_ns = 50'000;
 
 /// Goes through the program and folds it.

@@ -67,6 +67,12 @@ TEST(FoldRows, EqualSumsComeByKey) {
   EXPECT_THAT(names(fold_rows(calls(), folding, {0})), ElementsAre("a", "b"));
 }
 
+TEST(FoldRows, WithoutAnOrderByKey) {
+  Folding folding = by_function();
+  folding.order = {};
+  EXPECT_THAT(names(fold_rows(calls(), folding, {0, 1})), ElementsAre("a", "b", "c"));
+}
+
 TEST(FoldRows, AColumnThatIsNotThereIsAnError) {
   Folding folding = by_function();
   folding.columns[1].from = "misses";
