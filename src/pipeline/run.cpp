@@ -360,8 +360,7 @@ int Run::end_early() {
                        ? say_what_is_missing(job_)
                        : end_in_turn(job_, communicator_.rank(), had_report_, has_results_);
   ingest::remove_own_staging();
-  if (code == results_not_written && communicator_.is_root())
-    tell_failure(job_, "the run was cut off before all of its results were written", code, out_);
+  if (code == results_not_written && communicator_.is_root()) tell_cut_off(job_, code, out_);
   return code;
 }
 

@@ -122,9 +122,8 @@ constexpr const char* upload_part = R"(<h2>Analyse more</h2>
 )";
 
 std::string finding_item(const Json& finding) {
-  std::string item = fmt::format("<li><span class=\"{}\">{}</span> {} <span class=\"muted\">({})</span>",
-                                 severity_class(finding), html_text(text_at(finding, "severity")),
-                                 html_text(text_at(finding, "title")), html_text(text_at(finding, "row")));
+  std::string item = fmt::format("<li><span class=\"{}\">{}</span> {}", severity_class(finding),
+                                 html_text(text_at(finding, "severity")), html_text(text_at(finding, "title")));
   if (const std::string advice = text_at(finding, "recommendation"); !advice.empty())
     item += "<br>Next: " + html_text(advice);
   const Json evidence = finding.value("evidence", Json::array());

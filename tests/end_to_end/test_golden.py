@@ -16,6 +16,7 @@ import sys
 from support import EndToEndTest, main, run, TOOL
 
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden"
+EXAMPLE = GOLDEN.parent.parent / "docs" / "example-report.md"
 
 
 class Golden(EndToEndTest):
@@ -67,6 +68,18 @@ class Golden(EndToEndTest):
             if "--write" in sys.argv:
                 (GOLDEN / name).write_text(text)
             self.assertEqual(text, (GOLDEN / name).read_text(), f"{name} differs; see --write")
+
+
+class Example(EndToEndTest):
+    """docs/example-report.md is the report of the demo's job (jobs/demo.sh)."""
+
+    def test_it_is_what_the_tool_writes(self):
+        self.synth("traces", "--nodes", 2, "--gpus-per-node", 4, "--fault", "slow_gpu:rank=5,factor=1.3", "--seed", 1)
+        run([TOOL, "traces", "--out", "report"], check=True, cwd=self.directory)
+        text = (self.directory / "report" / "report.md").read_text()
+        if "--write" in sys.argv:
+            EXAMPLE.write_text(text)
+        self.assertEqual(text, EXAMPLE.read_text(), "docs/example-report.md differs; see --write")
 
 
 if __name__ == "__main__":

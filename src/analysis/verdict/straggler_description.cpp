@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analysis/verdict/suspects.hpp"
 #include "model/p_value_text.hpp"
 
 namespace nsys_explain::analysis {

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <future>
 #include <map>
+#include <memory>
 #include <ostream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -108,6 +112,16 @@ void tell_failure(const JobSpecification& job, const std::string& problem, int c
   } catch (const std::exception&) {
     return;
   }
+}
+
+void tell_cut_off(const JobSpecification& job, int code, std::ostream& out) {
+  auto told = std::make_shared<std::promise<void>>();
+  std::future<void> is_told = told->get_future();
+  std::thread([told = std::move(told), code, job, &out] {
+    tell_failure(job, "the run was cut off before all of its results were written", code, out);
+    told->set_value();
+  }).detach();
+  is_told.wait_for(std::chrono::seconds(5));
 }
 
 }  // namespace nsys_explain::pipeline

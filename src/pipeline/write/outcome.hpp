@@ -29,4 +29,8 @@ void print_outcome(const JobSpecification& job, const JobReport& report, int cod
 /// nothing; what cannot be written stays as it is, and the exit code tells.
 void tell_failure(const JobSpecification& job, const std::string& problem, int code, std::ostream& out) noexcept;
 
+/// Likewise of a run that is cut off and about to exit. Takes 5 s at most: a file system that hangs, which may be why
+/// the run is cut off, must not hold up its end.
+void tell_cut_off(const JobSpecification& job, int code, std::ostream& out);
+
 }  // namespace nsys_explain::pipeline
