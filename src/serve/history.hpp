@@ -13,7 +13,7 @@
 namespace nsys_explain::serve {
 
 struct HistoryQuery {
-  std::string find;             ///< in name, verdict or job, without regard to case; empty: all
+  std::string find;             ///< in name or verdict, without regard to case; empty: all
   std::string job;              ///< only runs of this job; empty: all
   std::string order = "-date";  ///< name, date, saving, severity or step; with '-' the largest, gravest or latest first
   std::size_t limit = 100, offset = 0;

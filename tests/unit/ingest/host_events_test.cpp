@@ -77,7 +77,7 @@ TEST_F(HostEventsTest, MpiCallsAreThoseThatWaitForOthersOrBeginAMessage) {
   const Trace trace = read();
   ASSERT_EQ(trace.processes.size(), 1) << "a process that calls MPI alone is none of the trace's";
   const std::vector<MpiCall>& calls = trace.processes[0].mpi_calls;
-  ASSERT_EQ(calls.size(), 4);
+  ASSERT_EQ(calls.size(), 5);
   EXPECT_EQ(trace.strings[calls[0].name], "MPI_Recv");
   EXPECT_EQ(calls[0].communicator, 0);
   EXPECT_EQ(calls[0].bytes, 64);
@@ -93,8 +93,10 @@ TEST_F(HostEventsTest, MpiCallsAreThoseThatWaitForOthersOrBeginAMessage) {
   EXPECT_EQ(calls[1].thread_id, 101);
   EXPECT_EQ(trace.strings[calls[2].name], "MPI_Isend");
   EXPECT_EQ(calls[2].request, 77);
-  EXPECT_EQ(trace.strings[calls[3].name], "MPI_Waitall");
+  EXPECT_EQ(trace.strings[calls[3].name], "MPI_Start");
   EXPECT_EQ(calls[3].request, 77);
+  EXPECT_EQ(trace.strings[calls[4].name], "MPI_Waitall");
+  EXPECT_EQ(calls[4].request, 77);
   EXPECT_EQ(trace.processes[0].nvtx_ranges.size(), 8) << "all of them are ranges";
 }
 
