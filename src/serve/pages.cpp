@@ -54,9 +54,12 @@ std::string list_row(const Json& summary) {
                                                 summary.value("complete", Json(true)) == Json(false) ? "medium" : "",
                                                 html_text(text_at(summary, "verdict")))
                                   : fmt::format("<span class=\"problem\">{}</span>", html_text(problem));
+  const std::string runs = job == name ? ""
+                                       : fmt::format("<br><a class=\"muted\" href=\"/?job={}\">all runs of {}</a>",
+                                                     escaped(job), html_text(job));
   return fmt::format(
-      "<tr><td>{}<br><a class=\"muted\" href=\"/?job={}\">all runs of {}</a></td><td>{}</td><td class=\"number\" data-name=\"step\">{}</td><td class=\"number\" data-name=\"fixing saves\">{}</td><td class=\"number\" data-name=\"ranks\">{}</td><td class=\"date\" data-name=\"analysed\">{}</td><td class=\"pick\"><label><input type=\"radio\" name=\"before\" value=\"{}\" required> before</label></td><td class=\"pick\"><label><input type=\"radio\" name=\"after\" value=\"{}\" required> after</label></td></tr>\n",
-      report_link(name, "", name), escaped(job), html_text(job), verdict, step_text(summary.value("step_ns", Json())),
+      "<tr><td>{}{}</td><td>{}</td><td class=\"number\" data-name=\"step\">{}</td><td class=\"number\" data-name=\"fixing saves\">{}</td><td class=\"number\" data-name=\"ranks\">{}</td><td class=\"date\" data-name=\"analysed\">{}</td><td class=\"pick\"><label><input type=\"radio\" name=\"before\" value=\"{}\" required> before</label></td><td class=\"pick\"><label><input type=\"radio\" name=\"after\" value=\"{}\" required> after</label></td></tr>\n",
+      report_link(name, "", name), runs, verdict, step_text(summary.value("step_ns", Json())),
       percent(summary.value("saved_share", Json())), ranks.is_number() ? ranks.dump() : "-",
       date(text_at(summary, "date_utc")), html_text(name), html_text(name));
 }
