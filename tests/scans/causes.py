@@ -120,7 +120,7 @@ def synchronising(draw, where):
 
 
 def shared_core(draw, where):
-    """The thread loses its core, once or in pieces; nsys records thread states."""
+    """The thread loses its core in one piece of each step; nsys records thread states."""
     return f"late_host:{where},{draw.pause()},kind=descheduled,{draw.law()}"
 
 
