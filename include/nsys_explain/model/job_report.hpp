@@ -265,8 +265,9 @@ struct WhatIf {
   std::vector<std::int32_t> after;              ///< whose work is as usual before, already; mostly of nobody
   std::string finding;                          ///< id of the finding about them; empty: none
   double saved_share = 0;                       ///< of the elapsed time of the analysed steps, from 0 to 1
-  std::optional<double> low_share, high_share;  ///< 95% interval; empty: it happened once
-  Nanoseconds once_ns = 0;                      ///< the time that one step alone lost; 0: it happened in several
+  std::optional<double> low_share, high_share;  ///< 95% interval; empty: it happened in a few steps
+  std::int64_t pauses = 0;                      ///< in how many; 0: in so many that they tell how often it comes
+  Nanoseconds pauses_ns = 0;                    ///< the time that these lost
   Nanoseconds step_ns_before = 0, step_ns_after = 0;
 };
 

@@ -25,7 +25,8 @@ void set_saving(const JobReplay& job, const analysis::ReplayedTime& unmended, co
   what_if.saved_share = saving.share;
   what_if.low_share = saving.low;
   what_if.high_share = saving.high;
-  what_if.once_ns = saving.once_ns;
+  what_if.pauses = saving.pauses;
+  what_if.pauses_ns = saving.pauses_ns;
   const auto steps = static_cast<std::int64_t>(job.steps_of(unmended).lengths_ns.size());
   if (steps == 0) return;
   what_if.step_ns_before = job.elapsed_ns(unmended) / steps;
