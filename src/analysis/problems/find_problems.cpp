@@ -16,14 +16,10 @@
 #include "analysis/findings/attribution_findings.hpp"
 #include "analysis/findings/capture_findings.hpp"
 #include "analysis/findings/communication_findings.hpp"
-#include "analysis/findings/connection_findings.hpp"
-#include "analysis/findings/contention_findings.hpp"
-#include "analysis/findings/core_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/link_findings.hpp"
-#include "analysis/findings/memory_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
 #include "analysis/findings/overlap_reasons.hpp"
 #include "analysis/findings/shared_gpu_findings.hpp"
@@ -250,6 +246,9 @@ std::vector<Finding> find_problems(const JobReport& report) {
   // A delay that rotates is all but that of stragglers, and long waits may be for suspects: both look at one thing.
   const Nanoseconds told_ns = std::max(
       {by_late_ranks_ns, by_stragglers_ns + cost_of(findings, "rotating-delay"), cost_of(findings, "long-waits")});
+  add_opaque_graphs(totals, findings);
+  for (const Question& question : all_questions())
+    if (question.find != nullptr) question.find(report, findings);
   add_longest_stage_finding(report, findings);
   add_step_time_finding(report, findings);
   std::vector<Finding> link_findings = find_link_problems(report);
@@ -257,24 +256,13 @@ std::vector<Finding> find_problems(const JobReport& report) {
   for (const SlowLink& link : report.slow_links) late_ns -= link.lost_ns;
   if (waiting_is_known(report))
     add_pipeline_bubble_finding(report, late_ns + cost_of(findings, "longest-stage"), findings);
-  Nanoseconds setup_ns = 0;
-  if (std::optional<Finding> setup = find_connection_setup(report)) {
-    setup_ns = setup->cost_ns.value_or(0);
-    findings.push_back(*std::move(setup));
-  }
-  add_exposed_communication(report, totals, late_ns, setup_ns, findings);
-  if (std::optional<Finding> contention = find_contention(report)) findings.push_back(*std::move(contention));
-  add_opaque_graphs(totals, findings);
-  for (const Question& question : all_questions())
-    if (question.find != nullptr) question.find(report, findings);
+  add_exposed_communication(report, totals, late_ns, cost_of(findings, "connection-setup"), findings);
   add_quality_findings(report, totals, findings);
   for (Finding& finding : link_findings) findings.push_back(std::move(finding));
   add_late_without_cost(report, findings);
   add_attribution_findings(report, findings);
   add_run_fact_findings(report, findings);
   add_shared_gpu_finding(report, findings);
-  add_core_findings(report, findings);
-  add_memory_growth_finding(report, findings);
   add_dominant_kernel_finding(report, findings);
   for (Finding& finding : findings)
     if (!finding.mended && !names_who_is_late(finding)) tell_saving(report, finding);

@@ -2,8 +2,6 @@
 // one table name theirs in its declaration. A test holds that no finding of the tool is missing.
 export const viewOfFinding = {
   "clocks-unrelated": "clocks",
-  "connection-setup": "communicators",
-  "contention": "kernels",
   "dominant-kernel": "kernels",
   "exposed-communication": "exposed",
   "gpu-throttling": "strips",
@@ -13,7 +11,6 @@ export const viewOfFinding = {
   "longest-stage": "budget",
   "low-nvtx-coverage": "coverage",
   "missing-ranks": "communicators",
-  "memory-growth": "host",
   "mixed-captures": "facts",
   "mixed-gpus": "facts",
   "mixed-hosts": "facts",
@@ -27,7 +24,6 @@ export const viewOfFinding = {
   "partial-report": "warnings",
   "pipeline-bubble": "budget",
   "rotating-delay": "heat",
-  "shared-core": "host",
   "shared-gpus": "facts",
   "short-capture": "budget",
   "slow-link": "bandwidth",
@@ -38,7 +34,6 @@ export const viewOfFinding = {
   "unproven-straggler": "cases",
   "unseen-straggler": "strips",
   "hidden-straggler": "cases",
-  "unbound-host": "host",
   "withheld-arrivals": "communicators",
   "weak-launch-attribution": "coverage",
 };
