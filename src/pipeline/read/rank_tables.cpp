@@ -32,7 +32,6 @@
 #include "analysis/tables/os_runtime.hpp"
 #include "analysis/tables/phases.hpp"
 #include "analysis/tables/roofline.hpp"
-#include "analysis/tables/run_facts.hpp"
 #include "analysis/tables/streams.hpp"
 #include "analysis/tables/traced_calls.hpp"
 #include "model/sparing_growth.hpp"
@@ -196,7 +195,6 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
                                     const analysis::AnalysisOptions& options, int threads, KnownOfDevice known,
                                     const std::vector<std::function<void()>>& beside) {
   std::vector<Analysis> analyses = {
-      analysis::run_facts_table,
       analysis::nvlink_table,
       analysis::nvlink_over_time_table,
       analysis::network_table,
@@ -215,20 +213,14 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
       return std::vector<Table>();
     });
   }
-  const Analysis before_those[] = {analysis::launch_tables,
-                                   analysis::api_tables,
-                                   analysis::gpu_counter_tables,
-                                   analysis::expert_rule_tables,
-                                   analysis::overhead_table,
-                                   analysis::thread_states_table,
-                                   analysis::call_stacks_table,
-                                   analysis::library_calls_table,
-                                   [&](const analysis::RankEvents&) { return analysis::idle_tables(with_calls); },
-                                   analysis::stream_tables,
-                                   analysis::utilisation_table,
-                                   analysis::cuda_graphs_table,
-                                   analysis::memory_operation_tables,
-                                   analysis::gpu_memory_tables};
+  const Analysis before_those[] = {
+      analysis::launch_tables,       analysis::api_tables,
+      analysis::gpu_counter_tables,  analysis::expert_rule_tables,
+      analysis::thread_states_table, analysis::call_stacks_table,
+      analysis::library_calls_table, [&](const analysis::RankEvents&) { return analysis::idle_tables(with_calls); },
+      analysis::stream_tables,       analysis::utilisation_table,
+      analysis::cuda_graphs_table,   analysis::memory_operation_tables,
+      analysis::gpu_memory_tables};
   std::copy(std::begin(before_those), std::end(before_those), std::back_inserter(analyses));
   for (const analysis::Question& question : analysis::all_questions())
     if (question.rows != nullptr) analyses.emplace_back(question.rows);
@@ -253,8 +245,8 @@ LocalRank read_host_process(const Trace& trace, const TraceRankKey& key) {
   const analysis::RankEvents events{trace, *process, none, launches, {}, {}};
   std::vector<Table> tables = analysis::host_range_tables(events);
   for (Table& table : analysis::api_tables(events)) tables.push_back(std::move(table));
-  for (const auto& analyse : {analysis::run_facts_table, analysis::overhead_table, analysis::thread_states_table,
-                              analysis::call_stacks_table, analysis::library_calls_table})
+  for (const auto& analyse :
+       {analysis::thread_states_table, analysis::call_stacks_table, analysis::library_calls_table})
     tables.push_back(analyse(events));
   for (const analysis::Question& question : analysis::all_questions())
     if (question.of_hosts) tables.push_back(question.rows(events));
