@@ -127,6 +127,24 @@ class RecordedRanks(EndToEndTest):
                 self.assertEqual(report["stragglers"], [])
                 self.assertNotIn("no trace:", str(report["findings"]) + str(report["warnings"]))
 
+    def test_a_process_without_ranges_of_the_program_is_named(self):
+        traces = self.synth("job", *NODE, "--steps", "8", "--seed", "16")
+        def warnings(report):
+            return [one for one in report["warnings"] if "no NVTX range but NCCL's" in one["message"]]
+        self.assertEqual(warnings(self.analyse(traces, "whole")), [])
+        with opened(traces / "rank_00001.sqlite") as connection:
+            (process,) = connection.execute("SELECT DISTINCT globalPid >> 24 & 0xFFFFFF FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+            connection.execute("DELETE FROM NVTX_EVENTS WHERE eventType = 59 AND domainId NOT IN "
+                               "(SELECT domainId FROM NVTX_EVENTS WHERE eventType = 75)")
+            self.assertGreater(connection.execute("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59").fetchone()[0], 0)
+        (warning,) = warnings(self.analyse(traces, "out"))
+        self.assertEqual((warning["severity"], warning["source"], warning["count"]), ("info", "analysis", 1))
+        self.assertIn(f"rank 1 (process {process}) launched kernels and recorded no NVTX range but NCCL's, while kernels of 3 other ranks lie", warning["message"])
+        # Without any range its input says so, and once.
+        with opened(traces / "rank_00001.sqlite") as connection:
+            connection.execute("DELETE FROM NVTX_EVENTS")
+        self.assertEqual(warnings(self.analyse(traces, "bare")), [])
+
     def test_an_export_without_copies_is_degraded(self):
         traces = self.synth("job", *NODE, "--steps", "8", "--seed", "15")
         with opened(traces / "rank_00003.sqlite") as connection:

@@ -169,6 +169,8 @@ JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<Loc
     for (TraceRankIdentity& host : trace.hosts) job.hosts.push_back(std::move(host));
     collectives.insert(collectives.end(), trace.collectives.begin(), trace.collectives.end());
     job.untraced_processes += std::ssize(trace.content.untraced_processes);
+    if (trace.input.status == InputStatus::degraded && trace.content.ranges == 0)
+      job.without_ranges.insert(trace.input.path);
   }
   std::sort(job.inputs.begin(), job.inputs.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "exchange/communicator.hpp"
@@ -21,8 +23,9 @@ struct JobRanks {
   std::vector<std::int32_t> ranks_of_session;  ///< how many trace ranks each session holds
   std::vector<TraceRankIdentity> hosts;        ///< processes without GPU work, sorted by number: no trace ranks
   std::vector<Warning> warnings;
-  std::int32_t world_size = 0;          ///< ranks of the job as its traces tell; 0: not known
-  std::int64_t untraced_processes = 0;  ///< with calls into NCCL, and without any work on a GPU
+  std::int32_t world_size = 0;           ///< ranks of the job as its traces tell; 0: not known
+  std::int64_t untraced_processes = 0;   ///< with calls into NCCL, and without any work on a GPU
+  std::set<std::string> without_ranges;  ///< paths of degraded inputs that hold no NVTX range, NCCL's neither
 
   /// False where ranks of the job are known to lack a trace.
   bool is_whole() const {
