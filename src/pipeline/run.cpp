@@ -22,7 +22,6 @@
 #include "analysis/window/step_time.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
-#include "ingest/export_report.hpp"
 #include "ingest/staging.hpp"
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/attribute/collective_costs.hpp"
@@ -55,7 +54,6 @@
 #include "pipeline/run/threads.hpp"
 #include "pipeline/run/user_options.hpp"
 #include "pipeline/run/watch.hpp"
-#include "pipeline/run/whole_file.hpp"
 #include "pipeline/write/outcome.hpp"
 #include "pipeline/write/outputs.hpp"
 #include "pipeline/write/tables.hpp"
@@ -278,8 +276,8 @@ void Run::attribute() {
     for (Table& table : side_file_tables(options_)) report_.tables.push_back(std::move(table));
     for (Table& table : member_tables(communicator_, cross_)) report_.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
-    if (std::optional<Warning> warning = ranks_without_ranges(report_.tables, ranks_))
-      report_.warnings.push_back(*std::move(warning));
+    for (Warning& warning : ranks_without_ranges(report_.tables, ranks_))
+      report_.warnings.push_back(std::move(warning));
     report_.activity.category_map = categories_->names();
     report_.window = options_.window_text;
     report_.left_out = analysis::describe_left_out(report_.tables, attribution_.steps, attribution_.steps_apart);

@@ -266,8 +266,7 @@ struct WhatIf {
   std::string finding;                          ///< id of the finding about them; empty: none
   double saved_share = 0;                       ///< of the elapsed time of the analysed steps, from 0 to 1
   std::optional<double> low_share, high_share;  ///< 95% interval; empty: it happened in a few steps
-  std::int64_t pauses = 0;                      ///< in how many; 0: in so many that they tell how often it comes
-  Nanoseconds pauses_ns = 0;                    ///< the time that these lost
+  std::int64_t pauses = 0, pauses_ns = 0;       ///< how many, and the time that these lost; 0: it happened in more
   Nanoseconds step_ns_before = 0, step_ns_after = 0;
 };
 
