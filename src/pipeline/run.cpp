@@ -22,6 +22,7 @@
 #include "analysis/window/step_time.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
+#include "ingest/export_report.hpp"
 #include "ingest/staging.hpp"
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/attribute/collective_costs.hpp"
@@ -276,8 +277,7 @@ void Run::attribute() {
     for (Table& table : side_file_tables(options_)) report_.tables.push_back(std::move(table));
     for (Table& table : member_tables(communicator_, cross_)) report_.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
-    for (Warning& warning : ranks_without_ranges(report_.tables, ranks_))
-      report_.warnings.push_back(std::move(warning));
+    for (Warning& one : ranks_without_ranges(report_.tables, ranks_)) report_.warnings.push_back(std::move(one));
     report_.activity.category_map = categories_->names();
     report_.window = options_.window_text;
     report_.left_out = analysis::describe_left_out(report_.tables, attribution_.steps, attribution_.steps_apart);
@@ -347,10 +347,9 @@ void Run::write_report() {
     check_outside_files(job_);  // others may have written there meanwhile
   });
   has_results_ = true;
-  if (timeline_) {
+  if (timeline_)
     phases_.collective("writing the timeline",
                        [&] { write_timeline(communicator_, *timeline_, inquiry(), report_, problems_); });
-  }
   report_.run.phases = phases_.finished();
   report_.run.memory = memory_facts(communicator_, memory_);
 }
