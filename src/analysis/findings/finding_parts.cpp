@@ -11,7 +11,7 @@
 namespace nsys_explain::analysis {
 namespace {
 
-/// "(-21.8%, 95% interval 21.7 to 21.9%)"; of what happened in a few steps "(-72.6%)".
+/// "(-21.8%, 95% interval 21.7 to 21.9%)"; where nothing tells an interval "(-72.6%)".
 std::string share_text(const WhatIf& what_if) {
   std::string text = fmt::format("(-{:.1f}%", 100 * what_if.saved_share);
   if (what_if.low_share && what_if.high_share)

@@ -104,13 +104,12 @@ Saving measure_saving(std::span<const double> before_ns, std::span<const double>
     if (after_ns[s] <= longest_ns) left.push_back(after_ns[s] / step_ns);
   }
   if (saved_ns > 0) saving.pauses = count_pauses(saved);
-  if (saving.pauses > 0) {
-    saving.pauses_ns = saved_ns;
-    return saving;
-  }
+  if (saving.pauses > 0) saving.pauses_ns = saved_ns;
+  if (saving.pauses == 1) return saving;
   if (left.size() >= fewest_samples) saving.twin_differs = std::numbers::sqrt2 * mean_half_width(left);
   if (!error) return saving;
   const double half_width = std::hypot(mean_half_width(saved), normal_95 * *error);
+  if (share <= half_width && share + half_width >= 1) return saving;
   saving.low = as_share(share - half_width);
   saving.high = as_share(share + half_width);
   return saving;

@@ -72,13 +72,14 @@ TEST(ReplayError, IsThatOfStepsPredictedFromTheOneBefore) {
   EXPECT_EQ(measure_error(std::vector<double>(9, 20), std::vector<double>(9, 21)).steps, 0U);  // too few
 }
 
-TEST(Saving, OfAFewPausesItIsTheirSumWithoutInterval) {
+TEST(Saving, OfAFewPausesItIsTheirSum) {
   std::vector<double> before(60, 20 * ms), after(60, 20 * ms);
   before[17] += 900 * ms;
   before[44] += 100 * ms;  // a ninth of the other: more than a tenth
   const Saving saving = measure_saving(before, after, 1000 * ns_of_ms, 2200 * ns_of_ms, 0);
   EXPECT_EQ(saving.pauses, 2);
   EXPECT_EQ(saving.pauses_ns, 1000 * ns_of_ms);
+  // 45.5%, give or take some 87 (a standard error of 41, by Student for 15 blocks): nothing is told.
   EXPECT_FALSE(saving.low.has_value());
 }
 
@@ -92,15 +93,14 @@ TEST(Saving, EightPausesTellHowOftenTheyCome) {
 }
 
 TEST(Saving, NoShareLeavesTheWhole) {
-  // Three pauses in ten steps make an interval that is wider than the whole.
+  // Pauses in three of ten steps make an interval that is wider than the whole.
   std::vector<double> before(10, 10 * ms), after(10, 10 * ms);
   before[3] += 500 * ms;
   before[5] += 200 * ms;
   before[8] += 200 * ms;
   const Saving wide = measure_saving(before, after, 900 * ns_of_ms, 1000 * ns_of_ms, 0);
   EXPECT_DOUBLE_EQ(wide.share, 0.9);
-  EXPECT_GE(*wide.low, 0);
-  EXPECT_EQ(*wide.high, 1);
+  EXPECT_FALSE(wide.low.has_value() || wide.high.has_value());
   // A replay may take a little longer than the job did.
   const Saving less = measure_saving(after, before, -3 * ns_of_ms, 1000 * ns_of_ms, 0);
   EXPECT_EQ(less.share, 0);
