@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import sys
 import time
 
@@ -488,12 +489,14 @@ class CutOff(Records):
 
     def test_sigterm_to_another_rank_once_there_are_results(self):
         self.analyse(self.files, "older")
+        memory = tempfile.TemporaryDirectory(dir="/dev/shm")  # exports that lie in memory are not kept: they are made once more
+        self.addCleanup(memory.cleanup)
         for out, pattern, *options in (("fresh", ".fresh-*"), ("older", "older/.nsys-explain-*", "--force")):
             with self.subTest(out):
                 self.export.open()  # until the traces are read a second time, for the timeline
                 process = subprocess.Popen([str(p) for p in (MPIEXEC, "-n", "3", TOOL, *self.inputs, "--export", "--out", self.directory / out,
                                                              "--perfetto", self.directory / "t.json.gz", *options)],
-                                           env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                           env={**self.environment, "TMPDIR": memory.name}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                            text=True)
                 self.addCleanup(process.kill)
                 while not (staging := list(self.directory.glob(pattern))):
