@@ -509,7 +509,7 @@ class CutOff(Records):
                     self.assertIsNone(process.poll(), "the run did not come to its results")
                 self.export.close()
                 run(["cat", held], check=True)
-                while not self.export.hanging_tool():
+                while (report.parent / "store.h5").exists() or report.exists() or not self.export.hanging_tool():
                     self.assertIsNone(process.poll(), "the run did not come to its timeline")
                 os.kill(self.process_of(process, 2), signal.SIGTERM)
                 code, _, problems = self.finish(process)
