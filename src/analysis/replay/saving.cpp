@@ -20,13 +20,12 @@ namespace {
 constexpr double normal_95 = 1.96;
 
 /// In how many steps it was saved: what the others save together is less than a tenth of that, so they are as usual,
-/// give or take their noise. 0: in more than a quarter of the steps, or in so many that they tell how often it comes.
+/// give or take their noise. 0: in half of the steps or more, so the usual step loses it, or in enough for an interval.
 std::int64_t count_pauses(std::vector<double> saved) {
   std::sort(saved.begin(), saved.end(), std::greater<>());
   const double all = std::accumulate(saved.begin(), saved.end(), 0.0);
-  const std::size_t most = saved.size() < 2 ? 0 : std::max<std::size_t>(saved.size() / 4, 1);
   double in_pauses = 0;
-  for (std::size_t pauses = 1; pauses <= most && pauses < fewest_samples; ++pauses) {
+  for (std::size_t pauses = 1; 2 * pauses < saved.size() && pauses < fewest_samples; ++pauses) {
     in_pauses += saved[pauses - 1];
     if (in_pauses > 0 && all - in_pauses < 0.1 * in_pauses) return static_cast<std::int64_t>(pauses);
   }

@@ -38,7 +38,7 @@ struct Saving {
   /// 95% interval of the mean over steps; empty: it happened once, it would be from 0 to 1, or nothing tells how much
   /// the replay errs.
   std::optional<double> low, high;
-  /// In how many steps nearly all of it is saved, where these are fewer than eight and than a quarter of all, and what
+  /// In how many steps nearly all of it is saved, where these are fewer than eight and than half of all, and what
   /// is saved; 0: in more.
   std::int64_t pauses = 0;
   Nanoseconds pauses_ns = 0;
