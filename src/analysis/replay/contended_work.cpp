@@ -15,7 +15,7 @@ ContendedWork::ContendedWork(const JobGraph& graph) : graph_(graph) {
                                    [](const ActivityPiece& piece) { return piece.contention_ns > 0; });
   if (!is_any) return;
   const std::vector<Nanoseconds> none(graph.pieces(), 0);
-  measured_ns_ = beside_ns(none, none);
+  measured_ns_ = beside_ns(none, none, 1);
   lost_share_.assign(graph.pieces(), 0);
   for (std::size_t r = 0; r < graph.ranks.size(); ++r) {
     double lost_ns = 0, all_ns = 0;
@@ -32,30 +32,35 @@ ContendedWork::ContendedWork(const JobGraph& graph) : graph_(graph) {
 }
 
 std::vector<Nanoseconds> ContendedWork::beside_ns(std::span<const Nanoseconds> enter_shifts_ns,
-                                                  std::span<const Nanoseconds> end_shifts_ns) const {
-  std::vector<Nanoseconds> beside_ns(graph_.pieces(), 0);
+                                                  std::span<const Nanoseconds> end_shifts_ns, std::size_t width) const {
+  std::vector<Nanoseconds> beside_ns(graph_.pieces() * width, 0);
+  const auto shifted = [&](std::size_t p, std::size_t k) {
+    const ActivityPiece& here = graph_.piece(p);
+    return Interval{here.start_ns + enter_shifts_ns[p * width + k], here.end_ns + end_shifts_ns[p * width + k]};
+  };
   for (std::size_t r = 0; r < graph_.ranks.size(); ++r) {
-    std::vector<Interval> collectives;
-    for (std::size_t p = graph_.first_piece[r]; p < graph_.first_piece[r + 1]; ++p) {
-      const ActivityPiece& here = graph_.piece(p);
-      if (here.kind == PieceKind::collective)
-        collectives.push_back({here.start_ns + enter_shifts_ns[p], here.end_ns + end_shifts_ns[p]});
-    }
-    const CoveredTime covered(merge_intervals(std::move(collectives)));
-    for (std::size_t p = graph_.first_piece[r]; p < graph_.first_piece[r + 1]; ++p) {
-      const ActivityPiece& here = graph_.piece(p);
-      if (here.kind == PieceKind::compute)
-        beside_ns[p] = covered.within(here.start_ns + enter_shifts_ns[p], here.end_ns + end_shifts_ns[p]);
+    for (std::size_t k = 0; k < width; ++k) {
+      std::vector<Interval> collectives;
+      for (std::size_t p = graph_.first_piece[r]; p < graph_.first_piece[r + 1]; ++p)
+        if (graph_.piece(p).kind == PieceKind::collective) collectives.push_back(shifted(p, k));
+      const CoveredTime covered(merge_intervals(std::move(collectives)));
+      std::size_t near = 0;
+      for (std::size_t p = graph_.first_piece[r]; p < graph_.first_piece[r + 1]; ++p) {
+        if (graph_.piece(p).kind != PieceKind::compute) continue;
+        const Interval work = shifted(p, k);
+        beside_ns[p * width + k] = covered.within(work.start_ns, work.end_ns, near);
+      }
     }
   }
   return beside_ns;
 }
 
 std::vector<Nanoseconds> ContendedWork::longer_ns(std::span<const Nanoseconds> enter_shifts_ns,
-                                                  std::span<const Nanoseconds> end_shifts_ns) const {
-  std::vector<Nanoseconds> longer_ns = beside_ns(enter_shifts_ns, end_shifts_ns);
-  for (std::size_t p = 0; p < longer_ns.size(); ++p)
-    longer_ns[p] = static_cast<Nanoseconds>(lost_share_[p] * static_cast<double>(longer_ns[p] - measured_ns_[p]));
+                                                  std::span<const Nanoseconds> end_shifts_ns, std::size_t width) const {
+  std::vector<Nanoseconds> longer_ns = beside_ns(enter_shifts_ns, end_shifts_ns, width);
+  for (std::size_t p = 0; p < graph_.pieces(); ++p)
+    for (std::size_t i = p * width; i < (p + 1) * width; ++i)
+      longer_ns[i] = static_cast<Nanoseconds>(lost_share_[p] * static_cast<double>(longer_ns[i] - measured_ns_[p]));
   return longer_ns;
 }
 

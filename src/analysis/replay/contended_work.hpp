@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -18,14 +19,14 @@ class ContendedWork {
 
   /// Some compute lost time.
   bool is_any() const { return !lost_share_.empty(); }
-  /// By piece: by what it gets longer where pieces begin and end so much later; for that its time beside collectives is
-  /// compared with that measured.
+  /// By piece, `width` of them each: by what it gets longer where pieces begin and end so much later; for that its time
+  /// beside collectives is compared with that measured. Shifts are by piece, `width` beside each other.
   std::vector<Nanoseconds> longer_ns(std::span<const Nanoseconds> enter_shifts_ns,
-                                     std::span<const Nanoseconds> end_shifts_ns) const;
+                                     std::span<const Nanoseconds> end_shifts_ns, std::size_t width = 1) const;
 
  private:
   std::vector<Nanoseconds> beside_ns(std::span<const Nanoseconds> enter_shifts_ns,
-                                     std::span<const Nanoseconds> end_shifts_ns) const;
+                                     std::span<const Nanoseconds> end_shifts_ns, std::size_t width) const;
 
   const JobGraph& graph_;
   std::vector<Nanoseconds> measured_ns_;  ///< by piece: time beside collectives of its trace rank

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "model/hash.hpp"
@@ -29,15 +30,19 @@ struct PlacedValue {
   std::uint64_t own_place() const { return of->own_place; }
 };
 
-/// Sorts by place, then arrival, and calls `use(first, end)` with the indices of those of each place.
+/// Calls `use(values)` with those of each place, in the order that they are in.
 template <class Value, class Use>
-void for_each_place(std::vector<Value>& values, std::uint64_t (Value::*place)() const, const Use& use) {
-  std::sort(values.begin(), values.end(), [&](const Value& a, const Value& b) {
-    return std::pair((a.*place)(), a.arrival) < std::pair((b.*place)(), b.arrival);
-  });
-  for (std::size_t first = 0, end = 0; first < values.size(); first = end) {
-    while (end < values.size() && (values[end].*place)() == (values[first].*place)()) ++end;
-    use(first, end);
+void for_each_place(const std::vector<Value>& values, std::uint64_t (Value::*place)() const, const Use& use) {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> order;  // place and index: values are five times as large
+  order.reserve(values.size());
+  for (const Value& value : values) order.emplace_back((value.*place)(), static_cast<std::uint32_t>(order.size()));
+  std::sort(order.begin(), order.end());
+  std::vector<Value> here;
+  for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
+    here.clear();
+    for (; end < order.size() && order[end].first == order[first].first; ++end)
+      here.push_back(values[order[end].second]);
+    use(std::span<const Value>(here));
   }
 }
 
@@ -50,17 +55,15 @@ void compare_by(std::uint64_t (PlacedValue::*place)() const, std::size_t enough,
                 std::vector<Nanoseconds>& excess_ns, bool over_mean = false) {
   std::vector<PlacedValue> left;
   std::vector<Nanoseconds> times;
-  for_each_place(values, place, [&](std::size_t first, std::size_t end) {
-    if ((values[first].*place)() == 0 || end - first < enough) {
-      left.insert(left.end(), values.begin() + static_cast<std::ptrdiff_t>(first),
-                  values.begin() + static_cast<std::ptrdiff_t>(end));
+  for_each_place(values, place, [&](std::span<const PlacedValue> alike) {
+    if ((alike.front().*place)() == 0 || alike.size() < enough) {
+      left.insert(left.end(), alike.begin(), alike.end());
       return;
     }
     times.clear();
-    for (std::size_t i = first; i < end; ++i) times.push_back(values[i].value_ns);
+    for (const PlacedValue& value : alike) times.push_back(value.value_ns);
     const Nanoseconds usual_ns = over_mean ? mean_of(times) : lower_median(times);
-    for (std::size_t i = first; i < end; ++i)
-      excess_ns[values[i].arrival] = values[i].value_ns + values[i].surplus_ns - usual_ns;
+    for (const PlacedValue& value : alike) excess_ns[value.arrival] = value.value_ns + value.surplus_ns - usual_ns;
   });
   values = std::move(left);
 }
@@ -110,8 +113,8 @@ void compare_steps(std::span<const PlacedValue> all, std::vector<PlacedValue>& v
 
 /// By arrival of all: beyond peers at the same place of the program, in the same step or in the same collective, or
 /// where there are none, beyond the same place in other steps, which shows what passes but not what lasts.
-std::vector<Nanoseconds> excess_of(std::vector<PlacedValue> values, std::size_t arrivals) {
-  const std::vector<PlacedValue> all = values;
+std::vector<Nanoseconds> excess_of(const std::vector<PlacedValue>& all, std::size_t arrivals) {
+  std::vector<PlacedValue> values = all;
   std::vector<Nanoseconds> excess_ns(arrivals, 0);
   compare_by(&PlacedValue::place, enough_peers, values, excess_ns);
   compare_steps(all, values, excess_ns);
@@ -122,11 +125,11 @@ std::vector<Nanoseconds> excess_of(std::vector<PlacedValue> values, std::size_t 
 }
 
 /// By arrival of all: beyond the same place in the next step.
-std::vector<Nanoseconds> excess_over_next_step(std::vector<PlacedValue> values, std::size_t arrivals) {
+std::vector<Nanoseconds> excess_over_next_step(const std::vector<PlacedValue>& values, std::size_t arrivals) {
   std::vector<Nanoseconds> excess_ns(arrivals, 0);
-  for_each_place(values, &PlacedValue::own_place, [&](std::size_t first, std::size_t end) {
-    for (std::size_t i = first; values[first].own_place() != 0 && i + 1 < end; ++i) {
-      const PlacedValue &here = values[i], &next = values[i + 1];
+  for_each_place(values, &PlacedValue::own_place, [&](std::span<const PlacedValue> alike) {
+    for (std::size_t i = 0; alike.front().own_place() != 0 && i + 1 < alike.size(); ++i) {
+      const PlacedValue &here = alike[i], &next = alike[i + 1];
       if (next.of->step != here.of->step + 1) continue;
       excess_ns[here.arrival] = here.value_ns + here.surplus_ns - next.value_ns - next.surplus_ns;
     }
@@ -135,7 +138,8 @@ std::vector<Nanoseconds> excess_over_next_step(std::vector<PlacedValue> values, 
 }
 
 /// By arrival of all: beyond the mean of peers at the same place of the program.
-std::vector<Nanoseconds> excess_over_mean(std::vector<PlacedValue> values, std::size_t arrivals) {
+std::vector<Nanoseconds> excess_over_mean(const std::vector<PlacedValue>& all, std::size_t arrivals) {
+  std::vector<PlacedValue> values = all;
   std::vector<Nanoseconds> excess_ns(arrivals, 0);
   compare_by(&PlacedValue::place, enough_peers, values, excess_ns, true);
   return excess_ns;
@@ -271,12 +275,12 @@ class ArrivalComparison {
     for (std::size_t p = 0; p < places.size(); ++p)
       if (places[p] != 0) pieces.push_back({places[p], static_cast<std::uint32_t>(p), graph_.piece(p).*part});
     std::vector<Nanoseconds> times;
-    for_each_place(pieces, &PlacedPiece::place, [&](std::size_t first, std::size_t end) {
-      if (end - first < enough_peers) return;
+    for_each_place(pieces, &PlacedPiece::place, [&](std::span<const PlacedPiece> alike) {
+      if (alike.size() < enough_peers) return;
       times.clear();
-      for (std::size_t i = first; i < end; ++i) times.push_back(pieces[i].value_ns);
+      for (const PlacedPiece& one : alike) times.push_back(one.value_ns);
       const Nanoseconds usual_ns = lower_median(times);
-      for (std::size_t i = first; i < end; ++i) excess[pieces[i].arrival].*result = pieces[i].value_ns - usual_ns;
+      for (const PlacedPiece& one : alike) excess[one.arrival].*result = one.value_ns - usual_ns;
     });
   }
 

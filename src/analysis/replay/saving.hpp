@@ -26,8 +26,8 @@ struct ReplayError {
   double median = 0, most = 0;  ///< 90% are below `most`
 };
 
-/// `predicted_ns`: of Replay::predict_next_steps; both by step_lengths. None where fewer than eight steps are
-/// predicted.
+/// `predicted_ns`: of a replay where the next step is usual; both by step_lengths. None where fewer than eight steps
+/// are predicted.
 ReplayError measure_error(std::span<const double> lengths_ns, std::span<const double> predicted_ns);
 
 /// What a replay saves of the elapsed time; shares lie between 0 and 1.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/statistics/near_search.hpp"
 #include "analysis/statistics/random.hpp"
 #include "model/median.hpp"
 
@@ -173,12 +174,16 @@ CoveredTime::CoveredTime(std::span<const Interval> merged) : intervals_(merged.b
   }
 }
 
-Nanoseconds CoveredTime::before(Nanoseconds time_ns) const {
-  const auto after = std::upper_bound(intervals_.begin(), intervals_.end(), time_ns,
-                                      [](Nanoseconds time, const Interval& i) { return time < i.start_ns; });
-  if (after == intervals_.begin()) return 0;
-  const auto last = static_cast<std::size_t>(after - intervals_.begin()) - 1;
-  return covered_before_[last] + std::min(time_ns, intervals_[last].end_ns) - intervals_[last].start_ns;
+Nanoseconds CoveredTime::before(Nanoseconds time_ns, std::size_t behind) const {
+  if (behind == 0) return 0;
+  const Interval& last = intervals_[behind - 1];
+  return covered_before_[behind - 1] + std::min(time_ns, last.end_ns) - last.start_ns;
+}
+
+Nanoseconds CoveredTime::within(Nanoseconds from_ns, Nanoseconds to_ns, std::size_t& near) const {
+  const auto begins_after = [](Nanoseconds time_ns, const Interval& interval) { return time_ns < interval.start_ns; };
+  near = upper_bound_near(intervals_, near, from_ns, begins_after);
+  return before(to_ns, upper_bound_near(intervals_, near, to_ns, begins_after)) - before(from_ns, near);
 }
 
 ActivityMeans activity_means(const SampledSeries& series, const CoveredTime& active, const CoveredTime& any_active,

@@ -21,11 +21,17 @@ class CoveredTime {
  public:
   /// `merged` as from merge_intervals().
   explicit CoveredTime(std::span<const Interval> merged);
-  /// Covered part of [from_ns, to_ns). O(log intervals).
-  Nanoseconds within(Nanoseconds from_ns, Nanoseconds to_ns) const { return before(to_ns) - before(from_ns); }
+  /// Covered part of [from_ns, to_ns). O(log intervals); quick where it lies near that which was asked for before with
+  /// the same `near`.
+  Nanoseconds within(Nanoseconds from_ns, Nanoseconds to_ns, std::size_t& near) const;
+  Nanoseconds within(Nanoseconds from_ns, Nanoseconds to_ns) const {
+    std::size_t near = 0;
+    return within(from_ns, to_ns, near);
+  }
 
  private:
-  Nanoseconds before(Nanoseconds time_ns) const;
+  /// `behind`: how many intervals have begun by then.
+  Nanoseconds before(Nanoseconds time_ns, std::size_t behind) const;
   std::vector<Interval> intervals_;
   std::vector<Nanoseconds> covered_before_;  ///< by interval
 };

@@ -121,7 +121,8 @@ class ActivityFolder {
     sum_ns = saturated_slack(Nanoseconds{sum_ns} + busy_ns);
     open.last_ns = saturated_slack(busy_ns);
     if (!is_copy)
-      open.contention_ns = saturated_slack(open.contention_ns + contention_.lost_within(from_ns, activity.end_ns));
+      open.contention_ns =
+          saturated_slack(open.contention_ns + contention_.lost_within(from_ns, activity.end_ns, near_contention_));
     open.end_ns = lane.end_ns = std::max(from_ns, activity.end_ns);
     ++lane.open_activities;
   }
@@ -379,6 +380,7 @@ class ActivityFolder {
   std::span<const Arrival> arrivals_;
   CallParts parts_;
   const Contention contention_;
+  std::size_t near_contention_ = 0;
   Program program_;
   std::vector<bool> is_known_;
   std::vector<Lane> lanes_;

@@ -43,10 +43,11 @@ std::vector<ContendedKernels> compare_kernels(const RankEvents& events, const Co
   std::size_t count = 0;
   const std::vector<std::size_t> family_of_kind = families_of(events.device, count);
   std::vector<Durations> families(count);
+  std::size_t near = 0;
   for (const Kernel& kernel : events.device.kernels) {
     if (events.is_communication(kernel)) continue;
     const Nanoseconds duration_ns = kernel.end_ns - kernel.start_ns,
-                      beside_ns = beside.within(kernel.start_ns, kernel.end_ns);
+                      beside_ns = beside.within(kernel.start_ns, kernel.end_ns, near);
     Durations& family = families[family_of_kind[kernel.kind]];
     family.name = events.device.kernel_kinds[kernel.kind].demangled_name;
     family.time_beside_ns += beside_ns;

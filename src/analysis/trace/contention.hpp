@@ -34,8 +34,10 @@ class Contention {
 
   /// Of the time that kernels run beside collectives; 0 where nothing tells.
   double lost_share() const { return lost_share_; }
-  Nanoseconds lost_within(Nanoseconds start_ns, Nanoseconds end_ns) const {
-    return std::llround(lost_share_ * static_cast<double>(beside_.within(start_ns, end_ns)));
+  /// `near`: as of CoveredTime.
+  Nanoseconds lost_within(Nanoseconds start_ns, Nanoseconds end_ns, std::size_t& near) const {
+    if (lost_share_ == 0) return 0;
+    return std::llround(lost_share_ * static_cast<double>(beside_.within(start_ns, end_ns, near)));
   }
 
  private:

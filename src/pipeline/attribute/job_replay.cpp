@@ -14,6 +14,9 @@ namespace {
 /// Each replay holds some 60 bytes for each arrival: of a million, eight of them as much as the job itself.
 constexpr int most_at_once = 8;
 
+/// In one pass over the job: more save little (Replay::run).
+constexpr int most_together = 4;
+
 std::int64_t arrivals_of(const std::vector<LocalTrace>& local_traces) {
   std::int64_t arrivals = 0;
   for (const LocalTrace& trace : local_traces) {
@@ -41,9 +44,10 @@ bool have_one_clock(const GatheredJob& gathered, const ReplaySetting& setting) {
 }  // namespace
 
 JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
-                     std::vector<LocalTrace>& local_traces, int threads)
+                     std::vector<LocalTrace>& local_traces, int threads, bool sparing)
     : communicator_(communicator),
-      run_all_([threads](const std::vector<std::function<void()>>& tasks) {
+      together_(sparing ? 1 : static_cast<std::size_t>(std::clamp(most_at_once / threads, 1, most_together))),
+      run_all_([threads = sparing ? 1 : threads](const std::vector<std::function<void()>>& tasks) {
         run_in_parallel(tasks, std::min(threads, most_at_once));
       }),
       steps_apart_(setting.steps_apart.begin(), setting.steps_apart.end()) {
@@ -60,8 +64,10 @@ JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySet
     return;
   graph_.emplace(gathered_.graph(setting.job.numbers.size()));
   replay_.emplace(*graph_, setting.steps.start_ns.size(), run_all_);
-  measured_ = replay_->measured();
-  error_ = analysis::measure_error(steps_of(measured_).lengths_ns, steps_of(replay_->predict_next_steps()).lengths_ns);
+  const std::vector<analysis::Scenario> as_it_was = {{}, {.usual = analysis::Usual::next_step}};
+  std::vector<analysis::ReplayedTime> replayed = run(as_it_was);
+  measured_ = std::move(replayed[0]);
+  error_ = analysis::measure_error(steps_of(measured_).lengths_ns, steps_of(replayed[1]).lengths_ns);
 }
 
 analysis::StepLengths JobReplay::steps_of(const analysis::ReplayedTime& replayed) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,9 +18,9 @@ namespace nsys_explain::pipeline {
 class JobReplay {
  public:
   /// Collective. The paths of the local ranks have been measured; their pieces are used up. Rank 0 replays with so many
-  /// `threads`.
+  /// `threads`; `sparing`: one scenario after the other, for the least memory.
   JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
-            std::vector<LocalTrace>& local_traces, int threads);
+            std::vector<LocalTrace>& local_traces, int threads, bool sparing);
   JobReplay(const JobReplay&) = delete;
   JobReplay& operator=(const JobReplay&) = delete;
 
@@ -45,11 +46,12 @@ class JobReplay {
   analysis::Saving saving(const analysis::ReplayedTime& unmended, const analysis::ReplayedTime& replayed) const;
   /// Each scenario by itself.
   std::vector<analysis::ReplayedTime> run(std::span<const analysis::Scenario> scenarios) const {
-    return replay_->run(scenarios, run_all_);
+    return replay_->run(scenarios, together_, run_all_);
   }
 
  private:
   const exchange::Communicator& communicator_;
+  const std::size_t together_;
   const analysis::RunAll run_all_;
   std::int64_t too_many_arrivals_ = 0;
   GatheredJob gathered_;

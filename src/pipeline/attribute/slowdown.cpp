@@ -46,51 +46,67 @@ std::vector<std::size_t> last_stage(const ReplaySetting& setting) {
   return ranks;
 }
 
-/// What these trace ranks as usual save of what the ideal job does.
-std::optional<double> part_saved(const JobReplay& job, const std::vector<std::size_t>& ranks, double to_save) {
-  if (ranks.empty() || to_save <= 0) return std::nullopt;
-  const std::vector<Scenario> mended{{.ranks = ranks}};
-  return std::min(1.0, job.saving(job.measured(), job.run(mended).front()).share / to_save);
+/// What groups of trace ranks as usual save of what the ideal job does; empty of nobody.
+std::vector<std::optional<double>> parts_saved(const JobReplay& job,
+                                               const std::vector<std::vector<std::size_t>>& groups, double to_save) {
+  std::vector<Scenario> mended;
+  for (const std::vector<std::size_t>& ranks : groups) mended.push_back({.ranks = ranks});
+  const std::vector<analysis::ReplayedTime> replayed = job.run(mended);
+  std::vector<std::optional<double>> parts(groups.size());
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    if (!groups[g].empty() && to_save > 0)
+      parts[g] = std::min(1.0, job.saving(job.measured(), replayed[g]).share / to_save);
+  return parts;
 }
+
+/// Scenarios before those of single trace ranks.
+enum Of : std::size_t { ideal, without_launch_gaps, usual_work, usual_transfers, first_rank };
 
 }  // namespace
 
-std::optional<Slowdown> measure_slowdown(const JobReplay& job, const ReplaySetting& setting) {
+std::vector<Scenario> slowdown_scenarios(const JobReplay& job) {
   using analysis::TransferTime;
-  const std::size_t ranks = job.graph().ranks.size();
-  std::vector<std::size_t> every(ranks);
+  std::vector<std::size_t> every(job.graph().ranks.size());
   std::iota(every.begin(), every.end(), std::size_t{0});
   std::vector<std::size_t> most_excess = ranks_by_excess(job.graph(), job.replay());
   most_excess.resize(std::min(most_excess.size(), most_ranks));
-  std::vector<Scenario> scenarios = {{.ranks = every, .transfers = TransferTime::usual},
-                                     {.has_launch_gaps = false},
-                                     {.ranks = every},
-                                     {.transfers = TransferTime::usual}};
+  std::vector<Scenario> scenarios(first_rank);
+  scenarios[ideal] = {.ranks = every, .transfers = TransferTime::usual};
+  scenarios[without_launch_gaps] = {.has_launch_gaps = false};
+  scenarios[usual_work] = {.ranks = every};
+  scenarios[usual_transfers] = {.transfers = TransferTime::usual};
   for (const std::size_t r : most_excess) scenarios.push_back({.ranks = {r}});
-  const std::vector<analysis::ReplayedTime> replayed = job.run(scenarios);
+  return scenarios;
+}
 
+std::optional<Slowdown> measure_slowdown(const JobReplay& job, const ReplaySetting& setting,
+                                         std::span<const Scenario> scenarios,
+                                         std::span<const analysis::ReplayedTime> replayed) {
   Slowdown slowdown;
   slowdown.measured_ns = job.elapsed_ns(job.measured());
   const auto elapsed_ns = [&](std::size_t i) { return std::min(job.elapsed_ns(replayed[i]), slowdown.measured_ns); };
-  slowdown.ideal_ns = elapsed_ns(0);
-  slowdown.without_launch_gaps_ns = elapsed_ns(1);
+  slowdown.ideal_ns = elapsed_ns(ideal);
+  slowdown.without_launch_gaps_ns = elapsed_ns(without_launch_gaps);
   if (slowdown.ideal_ns <= 0 || slowdown.without_launch_gaps_ns <= 0) return std::nullopt;
   const auto slowed_by = [&](std::size_t i) {
     return static_cast<double>(slowdown.measured_ns) / static_cast<double>(std::max<Nanoseconds>(1, elapsed_ns(i)));
   };
-  slowdown.by.push_back({"operation", "compute", slowed_by(2)});
-  slowdown.by.push_back({"operation", "transfer", slowed_by(3)});
+  slowdown.by.push_back({"operation", "compute", slowed_by(usual_work)});
+  slowdown.by.push_back({"operation", "transfer", slowed_by(usual_transfers)});
   std::vector<std::pair<double, std::size_t>> worst;
-  for (std::size_t i = 0; i < most_excess.size(); ++i) worst.emplace_back(-slowed_by(4 + i), most_excess[i]);
+  for (std::size_t i = first_rank; i < scenarios.size(); ++i)
+    worst.emplace_back(-slowed_by(i), scenarios[i].ranks.front());
   std::sort(worst.begin(), worst.end());
   for (const auto& [negated, r] : worst)
     slowdown.by.push_back({"trace_rank", std::to_string(setting.job.numbers[r]), -negated});
-  worst.resize(std::min(worst.size(), static_cast<std::size_t>(std::ceil(worst_share * static_cast<double>(ranks)))));
+  const double share = worst_share * static_cast<double>(job.graph().ranks.size());
+  worst.resize(std::min(worst.size(), static_cast<std::size_t>(std::ceil(share))));
   std::vector<std::size_t> worst_ranks;
   for (const auto& [negated, r] : worst) worst_ranks.push_back(r);
-  const double to_save = job.saving(job.measured(), replayed[0]).share;
-  slowdown.worst_ranks_share = part_saved(job, worst_ranks, to_save);
-  slowdown.last_stage_share = part_saved(job, last_stage(setting), to_save);
+  const double to_save = job.saving(job.measured(), replayed[ideal]).share;
+  const auto parts = parts_saved(job, {worst_ranks, last_stage(setting)}, to_save);
+  slowdown.worst_ranks_share = parts[0];
+  slowdown.last_stage_share = parts[1];
   return slowdown;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "nsys_explain/model/slowdown.hpp"
 #include "pipeline/attribute/gathered_job.hpp"
@@ -8,7 +10,12 @@
 
 namespace nsys_explain::pipeline {
 
-/// Of a job that is replayed here; empty where nothing took time.
-std::optional<Slowdown> measure_slowdown(const JobReplay& job, const ReplaySetting& setting);
+/// What measure_slowdown needs, of a job that is replayed here.
+std::vector<analysis::Scenario> slowdown_scenarios(const JobReplay& job);
+
+/// `replayed`: the scenarios of slowdown_scenarios(). Empty where nothing took time.
+std::optional<Slowdown> measure_slowdown(const JobReplay& job, const ReplaySetting& setting,
+                                         std::span<const analysis::Scenario> scenarios,
+                                         std::span<const analysis::ReplayedTime> replayed);
 
 }  // namespace nsys_explain::pipeline

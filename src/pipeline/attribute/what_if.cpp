@@ -193,6 +193,9 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   for (const PlannedScenario& one : scenarios) to_run.push_back(one.scenario);
   for (const PlannedScenario& one : scenarios)  // behind these, what some of them are compared with
     if (!one.what_if.after.empty()) to_run.push_back({.ranks = indices_of(setting.job, one.what_if.after)});
+  const std::vector<analysis::Scenario> of_slowdown = slowdown_scenarios(job);
+  const std::size_t first_of_slowdown = to_run.size();
+  to_run.insert(to_run.end(), of_slowdown.begin(), of_slowdown.end());
   const std::vector<analysis::ReplayedTime> replayed = job.run(to_run);
   std::size_t next_unmended = scenarios.size();
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
@@ -203,7 +206,7 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   }
   for (Straggler* late : everybody_late(report.stragglers, report.suspects))
     price(report.what_if, job.graph().ranks.size(), *late);
-  report.slowdown = measure_slowdown(job, setting);
+  report.slowdown = measure_slowdown(job, setting, of_slowdown, std::span(replayed).subspan(first_of_slowdown));
   measure_step_time(job, report.step_time);
 }
 

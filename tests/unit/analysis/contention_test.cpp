@@ -29,8 +29,9 @@ TEST(Contention, IsWhatKernelsAlikeTakeLongerBesideCollectives) {
   add_kernels(rank, 125 * us);
   const Contention contention(rank.events());
   EXPECT_DOUBLE_EQ(contention.lost_share(), 0.2);
-  EXPECT_EQ(contention.lost_within(1850 * us, 1950 * us), 10 * us);  // 50 us are beside
-  EXPECT_EQ(contention.lost_within(0, 1000 * us), 0);
+  std::size_t near = 0;
+  EXPECT_EQ(contention.lost_within(1850 * us, 1950 * us, near), 10 * us);  // 50 us are beside
+  EXPECT_EQ(contention.lost_within(0, 1000 * us, near), 0);
 }
 
 TEST(Contention, IsNoneWhereKernelsBesideTakeNoLonger) {

@@ -277,6 +277,29 @@ TEST(Replay, MendingTheSlowOneSavesWhatTheOtherWaited) {
   EXPECT_EQ(replay.run({{0}}).end_ns, 770 * us);  // it is as usual
 }
 
+TEST(Replay, ScenariosReplayedTogetherAreAsByThemselves) {
+  const MadeRank fast(520 * us, 720 * us), middle(580 * us, 720 * us), slow(620 * us, 720 * us);
+  const MadeRank other(520 * us, 720 * us), another(520 * us, 720 * us);
+  const JobGraph graph({fast.rank(), middle.rank(), slow.rank(), other.rank(), another.rank()});
+  const Replay replay(graph, 1);
+  const std::vector<Scenario> scenarios = {{},
+                                           {{2}},
+                                           {.transfers = TransferTime::none},
+                                           {{1, 2}},
+                                           {.usual = Usual::mean},
+                                           {.gpu_factors = {1, 1, 0.5, 1, 1}},
+                                           {.has_launch_gaps = false}};
+  // Measured; without 40 us to the middle one; without the transfer of 100 us; without 100 us of both; with a mean of
+  // 532 us; with half of 600 us, so the middle one is last; none of its launches held up the last one.
+  const std::vector<Nanoseconds> ends_ns = {
+      770 * us, 730 * us, 670 * us, 670 * us, 702 * us, 730 * us, replay.run(scenarios.back()).end_ns};
+  for (const std::size_t together : {1U, 2U, 3U, 7U, 100U}) {
+    const std::vector<ReplayedTime> replayed = replay.run(scenarios, together, one_after_another);
+    for (std::size_t k = 0; k < scenarios.size(); ++k)
+      EXPECT_EQ(replayed[k].end_ns, ends_ns[k]) << k << ' ' << together;
+  }
+}
+
 TEST(Replay, ComputeBesideACollectiveIsOverEarlierWhereThatIs) {
   // Rank 0 enters at 100 us, computes 500 us beside the collective, of which a fifth is lost, and then waits for it;
   // rank 1 enters 400 us late.
@@ -352,7 +375,8 @@ TEST(Replay, AStepIsPredictedFromTheOneBefore) {
   const Replay replay(graph, 3);
   EXPECT_EQ(replay.measured().step_ends_ns, (std::vector<Nanoseconds>{350 * us, 750 * us, 1100 * us}));
   // The first as the second took, the second as the third; the third has none after it.
-  EXPECT_EQ(replay.predict_next_steps().step_ends_ns, (std::vector<Nanoseconds>{400 * us, 750 * us, 1100 * us}));
+  EXPECT_EQ(replay.run({.usual = Usual::next_step}).step_ends_ns,
+            (std::vector<Nanoseconds>{400 * us, 750 * us, 1100 * us}));
 }
 
 TEST(Replay, SharedOutEvenlyKernelsOfPeersTakeTheirMean) {
