@@ -53,6 +53,8 @@ def options():
     parser.add_argument("--size", choices=("small", "full"), default="small")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each measurement; the median counts")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("bench.json"))
+    parser.add_argument("--against", type=pathlib.Path, metavar="FILE.json",
+                        help="ratios of an earlier run: exit with 1 where one is worse by more than a tenth")
     parser.add_argument("--only", choices=("reading", "whole", "traces", "cross", "records"), action="append")
     return parser.parse_args()
 
@@ -253,6 +255,36 @@ class Bench:
                 "arrivals": sum(rank["arrivals"] for rank in report["ranks"])}
 
 
+def ratios_of(results):
+    """What does not depend on the machine, more is better."""
+    ratios = {}
+    if reading := {row["label"]: row["seconds"] for row in results.get("reading", [])}:
+        for threads in ("1 thread", "2 threads"):
+            ratios[f"reading pages, {threads}: times as fast as sqlite3_step"] = (
+                reading["sqlite3_step"] / reading[f"our reader, pages, {threads}"])
+    for row in results.get("whole", []):
+        ratios[f"whole run, {row['threads']} thread(s): sqlite3_step / run"] = row["step_seconds"] / row["seconds"]
+    for name in ("traces", "cross"):
+        if len(rows := results.get(name, [])) == 2:
+            ratios[f"{name}: two tool ranks, times as fast as one"] = rows[0]["seconds"] / rows[1]["seconds"]
+    if rows := results.get("cross_rate"):
+        middle = rows[len(rows) // 2]
+        arrivals = next(iter(middle["arrivals_a_second"].values()))
+        ratios["arrivals matched a second / rows of sqlite3_step"] = arrivals / middle["step_rows_a_second"]
+    return ratios
+
+
+def worse_than(earlier, ratios):
+    """Prints both; how many are worse by more than a tenth."""
+    worse = 0
+    for name, ratio in ratios.items():
+        before = earlier.get(name)
+        is_worse = before is not None and ratio < 0.9 * before
+        worse += is_worse
+        print(f"  {name}: {ratio:.2f}" + (f", {before:.2f} before" if before else "") + (" WORSE" if is_worse else ""))
+    return worse
+
+
 def cross_seconds(figures):
     names = ("matching collectives", "aligning clocks", "attributing waits")
     return sum(phase["seconds"] for phase in figures["phases"] if phase["name"] in names)
@@ -282,8 +314,12 @@ def main():
         bench = Bench(arguments, pathlib.Path(scratch))
         for part in arguments.only or ("reading", "whole", "traces", "cross", "records"):
             getattr(bench, part)()
+    ratios = bench.results["ratios"] = ratios_of(bench.results)
     arguments.out.write_text(json.dumps(bench.results, indent=2) + "\n")
-    print(f"figures: {arguments.out}")
+    print(f"figures: {arguments.out}; ratios, more is better:")
+    earlier = json.loads(arguments.against.read_text())["ratios"] if arguments.against else {}
+    if worse_than(earlier, ratios) > 0:
+        sys.exit(1)
 
 
 main()

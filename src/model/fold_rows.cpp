@@ -68,8 +68,9 @@ Table fold_rows(const Table& table, const Folding& folding, const std::set<std::
   folded.schema = {table.schema.name, table.schema.description, {}};
   for (const FoldedColumn& one : folding.columns) {
     const std::size_t from = table.schema.index_of(one.from);
-    folded.schema.columns.push_back(table.schema.columns[from]);
-    folded.schema.columns.back().name = one.name;
+    ColumnSchema column = table.schema.columns[from];
+    column.name = one.name;
+    folded.schema.columns.push_back(std::move(column));
     if (one.by == By::key) {
       std::visit(
           [&](const auto& values) {

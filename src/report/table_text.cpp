@@ -173,7 +173,7 @@ std::string table_json(const Table& table) {
 Table in_time_unit(Table table, TimeUnit unit) {
   const UnitOfTime& to = units_of_time[static_cast<std::size_t>(unit)];
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    ColumnSchema& column = table.schema.columns[c];
+    ColumnSchema& column = table.schema.columns.own()[c];
     if (column.unit != "ns") continue;
     column.unit = to.name;
     if (unit == TimeUnit::nsec) continue;

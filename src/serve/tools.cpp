@@ -95,7 +95,7 @@ bool names_its_unit(const std::string& column) {
 
 bool has_column(const Report& report, const std::string& table, const std::string& column) {
   if (!report.has_table(table)) return false;
-  const std::vector<ColumnSchema> columns = report.schema(table).columns;
+  const ColumnSchemas columns = report.schema(table).columns;
   return std::any_of(columns.begin(), columns.end(), [&](const ColumnSchema& c) { return c.name == column; });
 }
 

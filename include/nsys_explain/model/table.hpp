@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,10 +32,54 @@ struct ColumnSchema {
   }
 };
 
+/// Columns in their order. Copies share them, since every trace rank has the same tables: who changes one gets its own.
+class ColumnSchemas {
+ public:
+  using value_type = ColumnSchema;
+  using const_iterator = std::vector<ColumnSchema>::const_iterator;
+
+  ColumnSchemas() = default;
+  ColumnSchemas(std::vector<ColumnSchema> columns)
+      : columns_(std::make_shared<std::vector<ColumnSchema>>(std::move(columns))) {}
+  ColumnSchemas(std::initializer_list<ColumnSchema> columns) : ColumnSchemas(std::vector<ColumnSchema>(columns)) {}
+
+  const_iterator begin() const { return columns_->begin(); }
+  const_iterator end() const { return columns_->end(); }
+  std::size_t size() const { return columns_->size(); }
+  bool empty() const { return columns_->empty(); }
+  const ColumnSchema& operator[](std::size_t c) const { return (*columns_)[c]; }
+  const ColumnSchema& front() const { return columns_->front(); }
+  const ColumnSchema& back() const { return columns_->back(); }
+  std::vector<ColumnSchema>& own() {
+    if (columns_.use_count() > 1) columns_ = std::make_shared<std::vector<ColumnSchema>>(*columns_);
+    return *columns_;
+  }
+  void push_back(ColumnSchema column) { own().push_back(std::move(column)); }
+
+  template <class Archive>
+  void save(Archive& archive) const {
+    archive(*columns_);
+  }
+  template <class Archive>
+  void load(Archive& archive) {
+    std::vector<ColumnSchema> columns;
+    archive(columns);
+    *this = std::move(columns);
+  }
+
+ private:
+  static std::shared_ptr<std::vector<ColumnSchema>> none() {
+    static const auto shared = std::make_shared<std::vector<ColumnSchema>>();
+    return shared;
+  }
+
+  std::shared_ptr<std::vector<ColumnSchema>> columns_ = none();
+};
+
 struct TableSchema {
   std::string name;
   std::string description;
-  std::vector<ColumnSchema> columns;
+  ColumnSchemas columns;
 
   /// Throws std::out_of_range where there is no such column.
   std::size_t index_of(std::string_view column) const;

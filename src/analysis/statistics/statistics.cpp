@@ -239,7 +239,7 @@ std::vector<Statistics> summarise_groups(GroupedValues& grouped) {
 std::vector<ColumnSchema> statistics_columns(std::string_view unit) {
   schema::Declaration table("", "");
   static_cast<void>(schema::Statistics(table, unit));
-  return table.table_schema().columns;
+  return table.table_schema().columns.own();
 }
 
 void write_statistics(RowWriter& row, const Statistics& s) {

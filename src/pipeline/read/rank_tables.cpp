@@ -65,8 +65,9 @@ void require_columns_of(const TableSchema& joined, const TableSchema& of_rank) {
   const auto is_same = [](const ColumnSchema& a, const ColumnSchema& b) {
     return a.name == b.name && a.kind == b.kind;
   };
-  const std::span<const ColumnSchema> columns = std::span(joined.columns).subspan(1);  // behind `trace_rank`
-  if (std::equal(columns.begin(), columns.end(), of_rank.columns.begin(), of_rank.columns.end(), is_same)) return;
+  if (std::equal(joined.columns.begin() + 1, joined.columns.end(), of_rank.columns.begin(), of_rank.columns.end(),
+                 is_same))
+    return;
   throw std::runtime_error(fmt::format(
       "table {} of two trace ranks has other columns, so their rows do not belong together; remove the cache or the shards that they come from",
       of_rank.name));
@@ -187,7 +188,8 @@ std::vector<Table> run_analyses(std::span<const Analysis> analyses, const analys
 }  // namespace
 
 TableSchema with_trace_rank(TableSchema schema) {
-  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
+  std::vector<ColumnSchema>& columns = schema.columns.own();
+  columns.insert(columns.begin(), {"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
   return schema;
 }
 

@@ -119,7 +119,7 @@ TEST(PackedTables, TakeOnlyTablesThatReadingMakes) {
   unknown.schema.name = "a_table_of_mine";
   EXPECT_THROW(PackedTables({unknown}), std::logic_error);
   Table renamed = functions({"read"});
-  renamed.schema.columns[0].name = "a/b";
+  renamed.schema.columns.own()[0].name = "a/b";
   EXPECT_THROW(PackedTables({renamed}), std::logic_error);
 }
 
