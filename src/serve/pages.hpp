@@ -19,5 +19,6 @@ std::string problem_page(const Json& error);
 
 extern const char* const style_sheet;
 extern const char* const list_script;
+extern const char* const drop_script;
 
 }  // namespace nsys_explain::serve

@@ -53,6 +53,9 @@ struct RunProfile {
   std::optional<double> step_ns;            ///< mean
   std::vector<MeanTime> rank_means_ns;      ///< by column of the table `ranks`, those that it has
   std::vector<MeanTime> categories;         ///< GPU time, no moment counted twice; most first
+  std::vector<MeanTime> kernels;            ///< time by name, executions added up; most first
+  std::vector<MeanTime> budget;             ///< parts of the table `step_budget`, most first
+  std::vector<std::string> frameworks;      ///< of the table `run_facts`, each once
   std::optional<double> outside_gpu_ns;     ///< rest of the time without the profiler, where the user said it
   std::vector<RunFinding> findings;         ///< most severe first
   std::optional<double> tokens;             ///< that the job processed in the window, as the user says

@@ -237,6 +237,28 @@ TEST(PageViews, SumsAreOverAllTraceRanksAndTheMostComeFirst) {
   EXPECT_EQ(column<std::int64_t>(views[0], "count"), (std::vector<std::int64_t>{6, 4}));
 }
 
+/// The 60 with most time by name, and one row without a name for what the others hold: 1 + 2 + ... + 10 ns.
+TEST(PageViews, KernelsBeyondSixtyAreOneRow) {
+  JobReport report = large_report(1);
+  Table table = make_table({"kernels",
+                            "",
+                            {{"name", ColumnKind::text, "", ""},
+                             {"communication", ColumnKind::integer, "", ""},
+                             {"total_ns", ColumnKind::integer, "ns", ""},
+                             {"count", ColumnKind::integer, "", ""}}});
+  RowWriter rows(table);
+  for (std::int64_t k = 1; k <= 70; ++k)
+    rows << "kernel " + std::to_string(k) << std::int64_t{0} << k << std::int64_t{2};
+  report.tables = {table};
+  const std::vector<Table> views = page_views(report, {});
+  ASSERT_EQ(views.size(), 1U);
+  ASSERT_EQ(views[0].row_count(), 61U);
+  EXPECT_EQ(column<std::string>(views[0], "name")[59], "kernel 11");
+  EXPECT_EQ(column<std::string>(views[0], "name")[60], "");
+  EXPECT_EQ(column<std::int64_t>(views[0], "total_ns")[60], 55);
+  EXPECT_EQ(column<std::int64_t>(views[0], "count")[60], 20);
+}
+
 /// What the pages may do is told in their first lines: nothing but their own scripts and styles.
 TEST(Pages, ForbidEverythingForeign) {
   Comparison comparison;
