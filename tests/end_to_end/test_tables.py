@@ -2,6 +2,7 @@
 is here for every trace rank."""
 
 import collections
+import re
 import sqlite3
 import statistics
 
@@ -15,6 +16,7 @@ SETS = "SELECT start, end, bytes, streamId, correlationId FROM CUPTI_ACTIVITY_KI
 CALLS = "SELECT start, end, correlationId, value, globalTid FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId"
 RANGES = """SELECT start, end, coalesce(text, value), globalTid, eventType FROM NVTX_EVENTS LEFT JOIN StringIds ON id = textId
             WHERE eventType = 59 AND domainId = 0 ORDER BY start"""
+OPERATOR = re.compile(r", op_id = \d+$")  # PyTorch numbers its operators; ranges are summed by name
 KIND = {0: "Pageable", 1: "Pinned", 2: "Device"}
 Kernel = collections.namedtuple("Kernel", "start end name short stream correlation gx gy gz bx by bz pid registers")
 Copy = collections.namedtuple("Copy", "start end bytes kind source destination stream correlation")
@@ -85,10 +87,22 @@ class Export:
 class Tables(EndToEndTest):
     def setUp(self):
         super().setUp()
-        traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--tp", "2", "--layers", "3", "--steps", "4", "--seed", "11", "--metrics", "nvlink",
+        traces = self.traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--tp", "2", "--layers", "3", "--steps", "4", "--seed", "11", "--metrics", "nvlink",
                             "--export", "operator_ranges", "--fault", "slow_gpu:rank=1,factor=1.2")
-        self.found = self.analyse(traces, "out", "--whole-run", "--gpu-trace")
+        for path in traces.glob("*.sqlite"):
+            self.name_as_linkers_do(path)
+        self.analyse(traces, "out", "--whole-run", "--gpu-trace")
         self.exports = [Export(path) for path in sorted(traces.glob("*.sqlite"))]
+
+    @staticmethod
+    def name_as_linkers_do(path):
+        """Mangled names, which the simulation does not write: every name with a letter in front."""
+        with sqlite3.connect(path) as database:
+            first, = database.execute("SELECT max(id) + 1 FROM StringIds").fetchone()
+            database.execute(f"INSERT INTO StringIds SELECT {first} + row_number() OVER (ORDER BY id), '_Z' || value FROM StringIds "
+                             "WHERE id IN (SELECT demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL)")
+            database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET mangledName = (SELECT other.id FROM StringIds one, StringIds other "
+                             f"WHERE one.id = demangledName AND other.id >= {first} AND other.value = '_Z' || one.value)")
 
     def rows(self, name, rank):
         return [row for row in table(self.directory / "out" / "store.h5", name) if row["trace_rank"] == rank]
@@ -108,6 +122,7 @@ class Tables(EndToEndTest):
 
     def kernel_tables(self, rank, export):
         for name, key, columns in (("kernels", lambda k: (k.name,), ("name",)), ("kernels_by_base_name", lambda k: (k.short,), ("name",)),
+                                   ("kernels_by_mangled_name", lambda k: ("_Z" + k.name,), ("name",)),
                                    ("kernels_by_launch", lambda k: (k.name, *k[6:12]), ("name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"))):
             groups = export.groups(key)
             rows = self.rows(name, rank)
@@ -170,6 +185,11 @@ class Tables(EndToEndTest):
         self.assertEqual(sorted((row["duration_ns"] for row in found), reverse=True), sorted(gaps, reverse=True)[:200])
         self.assertEqual(sum(row["elapsed_ns"] for row in self.rows("gpu_elapsed", rank)), length(busy))
         self.assertEqual(sum(row["elapsed_ns"] for row in self.rows("categories", rank)), length(busy))
+        kernels = export.groups(lambda k: k.name)
+        categories = {row["name"]: row for row in self.rows("category_kernels", rank) if row["name"] in kernels}
+        self.assertEqual({name: (row["instances"], row["total_ns"]) for name, row in categories.items()},
+                         {name: (len(group), sum(k.end - k.start for k in group)) for name, group in kernels.items()})
+        self.assertEqual({row["category"] for name, row in categories.items() if name.startswith("nccl")}, {"communication"})
         by_stream = collections.defaultdict(list)
         for one in export.activity:
             by_stream[one.stream].append(one)
@@ -190,6 +210,8 @@ class Tables(EndToEndTest):
         for row in rows[:: max(1, len(rows) // 20)]:
             span = [(row["start_ns"] - shift, row["start_ns"] - shift + row["span_ns"])]
             self.assertAlmostEqual(row["compute_ns"], shared(compute, span), delta=2)
+            communication = spans(k for k in export.kernels if is_communication(k))
+            self.assertAlmostEqual(row["exposed_communication_ns"], shared(merged([*compute, *communication]), span) - shared(compute, span), delta=2)
             self.assertAlmostEqual(row["idle_ns"], row["span_ns"] - shared(spans(export.activity), span), delta=2)
 
     def memory_tables(self, rank, export):
@@ -264,14 +286,14 @@ class Tables(EndToEndTest):
     def nvtx_tables(self, rank, export):
         labels = collections.defaultdict(list)
         for start, end, text, thread, _ in export.ranges:
-            if text.startswith(("step", "forward", "backward", "optimizer")):
-                labels[text].append((start, end, thread))
+            labels[OPERATOR.sub("", text)].append((start, end, thread))
         rows = {row["range"]: row for row in self.rows("nvtx_sum", rank) if row["domain"] == ""}
         projected = {row["range"]: row for row in self.rows("nvtx_gpu_projection", rank) if row["domain"] == ""}
         kernels = collections.defaultdict(dict)
         for row in self.rows("nvtx_kernels", rank):
             kernels[row["range"]][row["kernel"]] = row
         self.assertIn("forward", labels)
+        self.assertGreater(sum(text.startswith("aten::") for text in labels), 3)
         for text, found in labels.items():
             self.statistics_are(rows[text], [end - start for start, end, _ in found], text)
             held = [events for events in (export.inside(*one) for one in found) if events]
@@ -290,6 +312,11 @@ class Tables(EndToEndTest):
                          sorted(max(one.end for one in events) - min(one.start for one in events) for events in (export.inside(*one) for one in labels["forward"])))
         steps = self.rows("nvtx_steps", rank)
         self.assertEqual([row["host_ns"] for row in steps], [labels[f"step {row['step']}"][0][1] - labels[f"step {row['step']}"][0][0] for row in steps])
+        for row in steps:
+            begin, end, _ = labels[f"step {row['step']}"][0]
+            held = [one for one in export.activity if begin <= export.calls[one.correlation].start < end]
+            self.assertEqual((row["gpu_operations"], row["gpu_end_ns"] - row["gpu_start_ns"], row["kernel_ns"]),
+                             (len(held), max(one.end for one in held) - min(one.start for one in held), sum(one.end - one.start for one in held if isinstance(one, Kernel))))
         phases = {row["phase"]: row for row in self.rows("phases", rank)}
         self.assertEqual((phases["backward"]["ranges"], phases["backward"]["host_ns"]), (len(labels["backward"]), sum(end - start for start, end, _ in labels["backward"])))
 
@@ -301,6 +328,22 @@ class Tables(EndToEndTest):
         for row, k in zip(kernels, events):
             self.assertEqual((row["duration_ns"], row["stream"], row["latency_ns"], row["registers"]), (k.end - k.start, k.stream, k.start - export.launch(k).start, k.registers))
             self.assertEqual((row["grid"], row["block"]), (f"{k.gx}x{k.gy}x{k.gz}", f"{k.bx}x{k.by}x{k.bz}"))
+
+    def test_coverage_that_is_low_is_told_with_its_share(self):
+        shares = []
+        for path, export in zip(sorted(self.traces.glob("*.sqlite")), self.exports):
+            with sqlite3.connect(path) as database:
+                database.execute("DELETE FROM NVTX_EVENTS WHERE domainId = 0 AND eventType = 59 AND coalesce(text, (SELECT value FROM StringIds WHERE id = textId)) "
+                                 "NOT IN ('forward', 'step 1')")
+            held = {one.correlation for begin, end, text, thread, _ in export.ranges if text in ("forward", "step 1") for one in export.inside(begin, end, thread)
+                    if isinstance(one, Kernel)}
+            whole = sum(k.end - k.start for k in export.kernels)
+            shares.append(sum(k.end - k.start for k in export.kernels if k.correlation in held) / whole)
+        self.assertLess(max(shares), 0.7)
+        report = self.analyse(self.traces, "bare", "--whole-run")
+        (finding,) = [one for one in report["findings"] if one["id"] == "low-nvtx-coverage"]
+        self.assertTrue(finding["title"].startswith("on 2 of 2 ranks less than 70% of the kernel time"), finding["title"])
+        self.assertIn(f"worst is rank {shares.index(min(shares))} with {100 * min(shares):.1f}%", finding["evidence"][0])
 
     def imbalance(self):
         rows = {row["name"]: row for row in table(self.directory / "out" / "store.h5", "kernel_imbalance")}

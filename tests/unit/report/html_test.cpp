@@ -158,7 +158,7 @@ JobReport full_report(std::int32_t ranks) {
 
 TEST(Html, StaysSmallHoweverLargeTheJob) {
   if (!has_html()) GTEST_SKIP() << "built without npm: there is no report.html";
-  EXPECT_LT(to_html(full_report(64)).size(), 3'000'000U);
+  EXPECT_LT(to_html(full_report(64)).size(), 3'100'000U);
   EXPECT_LT(to_html(full_report(1024)).size(), 5'300'000U);
 }
 
