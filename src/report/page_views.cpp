@@ -80,20 +80,25 @@ Table sum_by(const Table& table, const Names& keys, const Sums& sums, std::size_
 }
 
 /// Kernels by time, most first; where there are more than the page names, one row without a name holds the others'
-/// sums.
+/// sums. Of a long table the rows of some trace ranks are at hand: how many these are stands in every row.
 Table kernel_sums(const Table& table) {
   const auto& of = schema::kernels;
   const Table all =
       sum_by(table, {of.name, of.communication}, {of.durations.total, of.durations.count}, table.row_count());
-  if (all.row_count() <= most_named_kernels) return all;
   Rows kept = all_row_numbers(all);
-  kept.resize(most_named_kernels);
+  kept.resize(std::min(kept.size(), most_named_kernels));
   Table named = pick(all, kept, every_column(all));
-  const auto rest = [&](const schema::Integer& sum) {
-    const auto& values = column(all, sum);
-    return std::accumulate(values.begin() + std::ptrdiff_t{most_named_kernels}, values.end(), std::int64_t{0});
-  };
-  RowWriter(named) << "" << std::int64_t{0} << rest(of.durations.total) << rest(of.durations.count);
+  if (kept.size() < all.row_count()) {
+    const auto rest = [&](const schema::Integer& sum) {
+      const auto& values = column(all, sum);
+      return std::accumulate(values.begin() + std::ptrdiff_t{most_named_kernels}, values.end(), std::int64_t{0});
+    };
+    RowWriter(named) << "" << std::int64_t{0} << rest(of.durations.total) << rest(of.durations.count);
+  }
+  const auto& ranks = column(table, schema::trace_rank);
+  const auto summed = static_cast<std::int64_t>(std::set(ranks.begin(), ranks.end()).size());
+  named.schema.columns.push_back({"trace_ranks", ColumnKind::integer, "", "trace ranks whose kernels are added up"});
+  named.columns.emplace_back(std::vector<std::int64_t>(named.row_count(), summed));
   return named;
 }
 

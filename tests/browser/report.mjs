@@ -382,7 +382,7 @@ const tests = {
     const told = page.locator("#kernels output");
     for (const share of [90, 80, 60]) {
       await slider.fill(String(share));
-      const [, shown, all, reached] = (await told.innerText()).match(/^\d+%: (\d+) of (\d+) kernels hold ([\d.]+)%/);
+      const [, shown, all, reached] = (await told.innerText()).match(new RegExp(`^\\d+%: (\\d+) of (\\d+) kernels hold ([\\d.]+)% of .* on ${pages.ranks} ranks$`));
       assert.deepEqual([Number(shown), Number(all), reached], [until(share), kernels.length, (100 * kernels[until(share) - 1][1]).toFixed(1)]);
     }
     await slider.focus();
@@ -478,6 +478,9 @@ const tests = {
       const column = await page.locator(`#${section} table[aria-label='${label}'] tbody td:nth-child(${heads.findIndex((head) => /^(trace )?rank$/.test(head)) + 1})`).allInnerTexts();
       assert.ok(column.includes(String(pages.largeLateRank)), `${label}: ${column.slice(0, 20)}`);
     }
+    // Sums are those of all ranks, though the page lists the rows of some.
+    await see(page, "kernels");
+    assert.match(await page.locator("#kernels output").innerText(), / on 1,024 ranks$/);
     // Labels of late rows do not overprint each other.
     await see(page, "heat");
     const tops = await page.locator("#heat .rows span").evaluateAll((spans) => spans.map((span) => span.getBoundingClientRect().top).sort((a, b) => a - b));

@@ -235,6 +235,7 @@ TEST(PageViews, SumsAreOverAllTraceRanksAndTheMostComeFirst) {
   EXPECT_EQ(column<std::string>(views[0], "name"), (TextColumn{"large", "small"}));
   EXPECT_EQ(column<std::int64_t>(views[0], "total_ns"), (std::vector<std::int64_t>{50, 25}));
   EXPECT_EQ(column<std::int64_t>(views[0], "count"), (std::vector<std::int64_t>{6, 4}));
+  EXPECT_EQ(column<std::int64_t>(views[0], "trace_ranks"), (std::vector<std::int64_t>{3, 3}));
 }
 
 /// The 60 with most time by name, and one row without a name for what the others hold: 1 + 2 + ... + 10 ns.
@@ -242,13 +243,14 @@ TEST(PageViews, KernelsBeyondSixtyAreOneRow) {
   JobReport report = large_report(1);
   Table table = make_table({"kernels",
                             "",
-                            {{"name", ColumnKind::text, "", ""},
+                            {{"trace_rank", ColumnKind::integer, "", ""},
+                             {"name", ColumnKind::text, "", ""},
                              {"communication", ColumnKind::integer, "", ""},
                              {"total_ns", ColumnKind::integer, "ns", ""},
                              {"count", ColumnKind::integer, "", ""}}});
   RowWriter rows(table);
   for (std::int64_t k = 1; k <= 70; ++k)
-    rows << "kernel " + std::to_string(k) << std::int64_t{0} << k << std::int64_t{2};
+    rows << std::int64_t{0} << "kernel " + std::to_string(k) << std::int64_t{0} << k << std::int64_t{2};
   report.tables = {table};
   const std::vector<Table> views = page_views(report, {});
   ASSERT_EQ(views.size(), 1U);

@@ -254,7 +254,7 @@ export const analyses = [
   {id: "slack", title: "Slack of collectives", note: "How much longer a collective could take, at most, before any compute begins later, and the bus bandwidth, at least, at which nine of ten delay nothing.", build: slack},
   {id: "step-budget", title: "A step", note: "Every nanosecond of a rank once, over all steps; launch-paced: the host had not launched what ran next.", build: stepBudget},
   {id: "nvlink", title: "NVLink", note: "Counters of nsys' GPU metrics during and outside of collectives.", build: nvlink},
-  {id: "kernels", title: "Kernels", note: "The longest-running kernels over all ranks, added up from the left, with the share that they reach; communication is striped.", build: kernels},
+  {id: "kernels", title: "Kernels", note: "The longest-running kernels, added up from the left, with the share that they reach; communication is striped.", build: kernels},
   {id: "strips", title: "The same kernel on all ranks", note: "Median duration on each rank against the median of its peers.", build: kernelStrips},
   {id: "categories", title: "Categories", note: "GPU time by kind of kernel, no moment counted twice.", build: categories},
   {id: "utilisation", title: "GPU over time", note: "What the GPU of one rank did in each span of its window.", build: utilisation},
