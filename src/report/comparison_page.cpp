@@ -168,7 +168,7 @@ std::string comparison_to_html(const Comparison& comparison) {
   for (const std::string& note : comparison.notes) out += fmt::format("<p class=\"note\">{}</p>\n", html_text(note));
   out += fmt::format("<details id=\"figures\"><summary>Key figures</summary>\n{}</details>\n",
                      html_table(key_figures_table(comparison)));
-  out += kernel_waterfall(comparison);
+  out += kernel_waterfall(comparison) + kernel_rooflines(comparison);
   if (!comparison.side_by_side) out += html_findings(comparison);
   out += html_runs(comparison);
   if (!comparison.trends.empty()) out += html_trend(comparison);

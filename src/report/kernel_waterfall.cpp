@@ -107,7 +107,7 @@ std::string kernel_waterfall(const Comparison& comparison) {
 
 std::string waterfall_style() {
   std::string style =
-      "details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}fieldset{border:0;padding:0;margin:.4rem 0}fieldset legend{float:left;margin-right:.8rem}fieldset label{margin-right:.8rem}.told{display:none;margin:.2rem 0}td.sum{width:40%;min-width:12rem}td.sum i{display:block}.now{background:#3b7dd8;height:.7rem}.was{background:repeating-linear-gradient(135deg,#8b8f97 0 3px,transparent 3px 5px);height:.35rem;border-bottom:1px solid #8b8f97}.note i{display:inline-block;width:1.2rem;margin:0 .2rem 0 .8rem}";
+      "details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}fieldset{border:0;padding:0;margin:.4rem 0}fieldset legend{float:left;margin-right:.8rem}fieldset label{margin-right:.8rem}.told{display:none;margin:.2rem 0}td.sum{width:40%;min-width:12rem}td.sum i{display:block}.now{background:#3b7dd8;height:.7rem}.was{background:repeating-linear-gradient(135deg,#8b8f97 0 3px,transparent 3px 5px);height:.35rem;border-bottom:1px solid #8b8f97}.roofs{max-width:40rem;width:100%;display:block}.roofs text{font-size:11px;fill:currentColor}.roof{fill:none;stroke:currentColor;stroke-dasharray:5 4}circle.now{fill:#3b7dd8}circle.was{fill:none;stroke:#b8476b;stroke-width:2}.note i{display:inline-block;width:1.2rem;margin:0 .2rem 0 .8rem}";
   for (const int percent : thresholds)
     style += fmt::format(
         "#waterfall:has(#until-{0}:checked) .over-{0}{{display:none}}#waterfall:has(#until-{0}:checked) .at-{0}{{display:block}}",

@@ -210,6 +210,19 @@ std::string report_page(const Json& verdict_answer, const Json& findings, const 
   return page(name, body);
 }
 
+std::string comparison_page(std::string page, const std::string& before, const std::string& after) {
+  constexpr std::string_view end = "</body>";
+  std::string links = "<ul id=\"both\">";
+  for (const std::string& name : {before, after}) {
+    links += fmt::format("<li>{}: {}, {}, {}</li>", html_text(name),
+                         report_link(name, "/report.html#longest", "the longest operations"),
+                         report_link(name, "/report.html#roofline", "roofline"),
+                         report_link(name, "/report.html#lanes", "every rank in a step"));
+  }
+  const std::size_t at = page.rfind(end);
+  return at == std::string::npos ? page : page.insert(at, links + "</ul>\n");
+}
+
 std::string problem_page(const Json& error) {
   const Json parts = error.value("error", Json::object());
   return page(

@@ -243,7 +243,8 @@ void Service::get(const httplib::Request& request, const Target& target, httplib
   if (at[0] == "drop.js") return send(response, 200, drop_script, "text/javascript; charset=utf-8");
   if (at[0] == "compare") {
     only_parameters(target, {"before", "after"});
-    return send(response, 200, answers_.compare(target.parameter("before"), target.parameter("after"))->page, html_type,
+    const std::string before = target.parameter("before"), after = target.parameter("after");
+    return send(response, 200, comparison_page(answers_.compare(before, after)->page, before, after), html_type,
                 report_policy);
   }
   if (at[0] == "mcp")

@@ -5,7 +5,7 @@ import {readFileSync} from "node:fs";
 import {join} from "node:path";
 
 const [modules, given] = process.argv.slice(2);
-const {chromium: executablePath, url, token, files, hostile, stores, dashboards} = JSON.parse(given);
+const {chromium: executablePath, url, token, files, hostile, stores, dashboards, sampled, planted} = JSON.parse(given);
 const {chromium} = createRequire(join(modules, "package.json"))("playwright-core");
 const browser = await chromium.launch({executablePath, args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"]});
@@ -54,6 +54,11 @@ const tests = {
     // The form names them in the order of their rows.
     await page.waitForURL(`${url}/compare?after=after&before=before`);
     assert.match(await page.locator("body").innerText(), /before[\s\S]*after/);
+    assert.deepEqual(await page.locator("#both a").evaluateAll((links) => links.map((link) => link.getAttribute("href"))),
+      ["before", "after"].flatMap((name) => ["longest", "roofline", "lanes"].map((view) => `/reports/${name}/report.html#${view}`)));
+    await page.locator("#both a", {hasText: "longest operations"}).last().click();
+    await page.locator("#longest .chart").waitFor({state: "visible"});
+    await page.goBack();
     await isWhole(page);
     await page.goto(`${url}/reports/after`);
     await page.getByRole("link", {name: "The whole report"}).click();
@@ -103,6 +108,11 @@ const tests = {
     const [name] = slow.kernels[0];
     const row = await page.locator("#waterfall tbody tr").first().evaluate((one) => [...one.children].map((cell) => cell.textContent));
     near(row[4], 100 * (slow.times[name] / fixed.times[name] - 1));
+    // Only the run after was sampled.
+    await page.locator("#roofline summary").click();
+    const uses = await page.locator("#roofline tbody tr").evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+    planted.forEach(({tensor, read, write}, i) => assert.deepEqual(uses.find(([kernel]) => kernel === sampled[i]).slice(1),
+      [`${tensor}%, tensor cores`, `${read + write}%`, tensor < read + write ? "memory" : "compute", "-", "-", "-"]));
     await page.setViewportSize({width: 420, height: 900});
     await isWhole(page);
     await page.context().close();

@@ -62,6 +62,33 @@ std::vector<MeanTime> budget_of(const RunTables& run, double trace_ranks) {
   return parts;
 }
 
+/// By the table `kernel_counters`, each trace rank with the weight of its samples.
+std::vector<KernelUse> kernel_uses_of(const RunTables& run) {
+  const auto& counters = schema::kernel_counters;
+  const Table* table =
+      table_with(run, counters, {counters.name, counters.counter, counters.samples, counters.mean_percent});
+  struct Mean {
+    double sum = 0, samples = 0;
+    double value() const { return samples > 0 ? sum / samples : 0; }
+  };
+  std::map<std::string, std::map<std::string, Mean>> means;
+  for (std::size_t r = 0; table != nullptr && r < table->row_count(); ++r) {
+    Mean& mean = means[column(*table, counters.name)[r]][column(*table, counters.counter)[r]];
+    const auto samples = static_cast<double>(column(*table, counters.samples)[r]);
+    mean.sum += samples * column(*table, counters.mean_percent)[r];
+    mean.samples += samples;
+  }
+  std::vector<KernelUse> uses;
+  for (auto& [name, of] : means) {
+    if (!of.contains("dram_read") || !of.contains("dram_write")) continue;
+    const double tensor = of["tensor_active"].value(), issue = of["sm_issue"].value();
+    KernelUse use{name, std::max(tensor, issue), of["dram_read"].value() + of["dram_write"].value(),
+                  tensor >= issue ? "tensor cores" : "instruction issue"};
+    if (use.compute_percent > 0 && use.memory_percent > 0) uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
 std::vector<std::string> frameworks_of(const RunTables& run) {
   std::set<std::string> seen;
   const auto& facts = schema::run_facts;
@@ -146,6 +173,7 @@ RunProfile profile_run(const RunTables& run) {
   profile.categories =
       times_by_name(run, schema::categories, schema::categories.category, schema::categories.elapsed_ns, count);
   profile.kernels = times_by_name(run, schema::kernels, schema::kernels.name, schema::kernels.durations.total, count);
+  profile.kernel_uses = kernel_uses_of(run);
   profile.budget = budget_of(run, count);
   profile.frameworks = frameworks_of(run);
   std::erase_if(profile.categories, [&](const MeanTime& one) {

@@ -49,5 +49,21 @@ TEST(KernelWaterfall, KeyFiguresAreDividedAndCompared) {
   for (std::size_t r = 0; r < expected.size(); ++r) EXPECT_EQ(table.rows[r], expected[r]);
 }
 
+/// The roof rises to its ridge at a ratio of 1: there both peaks are reached at once.
+TEST(KernelRooflines, HoldBothRunsUnderTheRoof) {
+  Comparison comparison = two_runs();
+  EXPECT_EQ(kernel_rooflines(comparison), "");
+  comparison.runs[0].kernel_uses = {{"<gemm>", 72, 18, "tensor cores"}};
+  comparison.runs[1].kernel_uses = {{"<gemm>", 20, 80, "tensor cores"}, {"norm", 1, 10, "instruction issue"}};
+  const std::string page = kernel_rooflines(comparison);
+  for (
+      const char* told :
+      {"<tr><td>&lt;gemm&gt;</td><td>20%, tensor cores</td><td>80%</td><td>memory</td><td>72%, tensor cores</td><td>18%</td><td>compute</td></tr>",
+       "<tr><td>norm</td><td>1%, instruction issue</td><td>10%</td><td>memory</td><td>-</td><td>-</td><td>-</td></tr>",
+       // From 10^-1 to 10^1 over 594 pixels from 46 on: the ridge in their middle, where the roof is reached.
+       "343.0,10.0 640.0,10.0", "<circle class=\"now\" cx=\"46.0\"", "<title>&lt;gemm&gt;</title>"})
+    EXPECT_NE(page.find(told), std::string::npos) << told << page;
+}
+
 }  // namespace
 }  // namespace nsys_explain::report
