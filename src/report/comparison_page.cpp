@@ -6,10 +6,11 @@
 
 #include "report/comparison_report.hpp"
 #include "report/comparison_text.hpp"
+#include "report/kernel_waterfall.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {
-namespace {
+namespace {}  // namespace
 
 std::string html_text(std::string_view text) {
   std::string safe;
@@ -34,15 +35,17 @@ std::string html_text(std::string_view text) {
   return safe;
 }
 
+namespace {
+
 constexpr std::string_view page_style =
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1100px;padding:0 1rem;color:#1b1f24;background:#fff}table{border-collapse:collapse;width:100%}th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #d9dde3}th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere;min-width:14rem}td:not(:first-child){white-space:nowrap}.wide{overflow-x:auto}.bar{display:flex;height:1.4rem;background:#eef0f3}.bar i{display:block;height:100%}.run{margin:.6rem 0 0}.bar+table{margin-top:1rem}.legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;padding:0}.legend i{display:inline-block;width:.8rem;height:.8rem;margin-right:.35rem}.worse{color:#b42318}.better{color:#1a7f45}.note{color:#57606a}@media(prefers-color-scheme:dark){body{color:#e6e9ed;background:#14171b}th,td{border-color:#363c45}.bar{background:#262b32}.worse{color:#ff8a7a}.better{color:#6fd08c}.note{color:#a3acb8}}";
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1100px;padding:0 1rem;color:#1b1f24;background:#fff}table{border-collapse:collapse;width:100%}th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #d9dde3}th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere;min-width:14rem}td:not(:first-child){white-space:nowrap}.wide{overflow-x:auto}.bar{display:flex;height:1.4rem;background:#eef0f3}.bar i{display:block;height:100%}.run{margin:.6rem 0 0}.bar+.wide{margin-top:1rem}.legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;padding:0}.legend i{display:inline-block;width:.8rem;height:.8rem;margin-right:.35rem}.worse{color:#b42318}.better{color:#1a7f45}.note{color:#57606a}@media(prefers-color-scheme:dark){body{color:#e6e9ed;background:#14171b}th,td{border-color:#363c45}.bar{background:#262b32}.worse{color:#ff8a7a}.better{color:#6fd08c}.note{color:#a3acb8}}";
 
 /// Told apart on light and dark pages, and by most who see few colours.
 constexpr std::string_view palette[] = {"#3b7dd8", "#e07b39", "#3f9d6b", "#b8476b",
                                         "#7d5fc4", "#8b8f97", "#c9a227", "#2aa5a5"};
 
 std::string html_table(const TextTable& texts) {
-  std::string out = "<table><thead><tr>";
+  std::string out = "<div class=\"wide\"><table><thead><tr>";
   for (const std::string& title : texts.titles) out += fmt::format("<th scope=\"col\">{}</th>", html_text(title));
   out += "</tr></thead><tbody>\n";
   for (const std::vector<std::string>& row : texts.rows) {
@@ -50,7 +53,7 @@ std::string html_table(const TextTable& texts) {
     for (const std::string& cell : row) out += fmt::format("<td>{}</td>", html_text(cell));
     out += "</tr>\n";
   }
-  return out + "</tbody></table>\n";
+  return out + "</tbody></table></div>\n";
 }
 
 /// A bar per run, its categories stacked, all on one scale.
@@ -138,7 +141,7 @@ std::string html_trend(const Comparison& comparison) {
 
 std::string html_changes(const std::string& topic, const std::vector<const Change*>& changes) {
   std::string out = fmt::format(
-      "<h2>By {}</h2>\n<table><thead><tr><th>name</th><th>figure</th><th>before</th><th>now</th><th>change</th><th>99% interval</th><th></th></tr></thead><tbody>\n",
+      "<h2>By {}</h2>\n<div class=\"wide\"><table><thead><tr><th>name</th><th>figure</th><th>before</th><th>now</th><th>change</th><th>99% interval</th><th></th></tr></thead><tbody>\n",
       html_text(topic));
   for (const Change* change : changes) {
     out += fmt::format(
@@ -147,7 +150,7 @@ std::string html_changes(const std::string& topic, const std::vector<const Chang
         change_text(*change), interval_text(*change),
         judgement(*change) == "within noise" ? "note" : judgement(*change), judgement(*change));
   }
-  return out + "</tbody></table>\n";
+  return out + "</tbody></table></div>\n";
 }
 
 }  // namespace
@@ -155,13 +158,17 @@ std::string html_changes(const std::string& topic, const std::vector<const Chang
 std::string comparison_to_html(const Comparison& comparison) {
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\"><title>nsys-explain-mpi compare</title><style>{}</style></head><body>\n<h1 class=\"{}\">{}</h1>\n",
-      page_style, verdict_name(comparison.verdict), html_text(headline_text(comparison)));
+      std::string(page_style) + waterfall_style(), verdict_name(comparison.verdict),
+      html_text(headline_text(comparison)));
   if (!comparison.side_by_side) {
     out +=
         fmt::format("<p>{} against {}.</p>\n", html_text(comparison.current().name), html_text(comparison.base().name));
     for (const std::string& text : explanation_texts(comparison)) out += fmt::format("<p>{}</p>\n", html_text(text));
   }
   for (const std::string& note : comparison.notes) out += fmt::format("<p class=\"note\">{}</p>\n", html_text(note));
+  out += fmt::format("<details id=\"figures\"><summary>Key figures</summary>\n{}</details>\n",
+                     html_table(key_figures_table(comparison)));
+  out += kernel_waterfall(comparison) + kernel_rooflines(comparison);
   if (!comparison.side_by_side) out += html_findings(comparison);
   out += html_runs(comparison);
   if (!comparison.trends.empty()) out += html_trend(comparison);

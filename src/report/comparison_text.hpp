@@ -47,6 +47,8 @@ struct TextTable {
 TextTable runs_table(const Comparison& comparison);
 /// GPU time by category, a column per run, per step or token where every run has them.
 TextTable categories_table(const Comparison& comparison);
+/// What a dashboard shows first, a column per run and, of two, the change: GPU time, CPU time, what limits, frameworks.
+TextTable key_figures_table(const Comparison& comparison);
 /// What is said of the direction of a trend.
 std::string trend_text(const Trend& trend);
 /// A row per trend with its values by run.

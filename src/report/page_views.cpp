@@ -25,6 +25,7 @@ using Rows = std::vector<std::size_t>;
 
 /// Kinds of things that one picture shows apart.
 constexpr std::size_t most_kinds = 14;
+constexpr std::size_t most_named_kernels = 60;
 /// Trace ranks whose course over time the page holds: late ones, and some others beside them.
 constexpr std::size_t most_late_courses = 16;
 constexpr std::size_t other_courses = 8;
@@ -76,6 +77,29 @@ Table sum_by(const Table& table, const Names& keys, const Sums& sums, std::size_
   for (const std::string_view key : keys) folding.columns.push_back({key, key, FoldedColumn::By::key});
   for (const std::string_view sum : sums) folding.columns.push_back({sum, sum});
   return fold_rows(table, folding);
+}
+
+/// Kernels by time, most first; where there are more than the page names, one row without a name holds the others'
+/// sums. Of a long table the rows of some trace ranks are at hand: how many these are stands in every row.
+Table kernel_sums(const Table& table) {
+  const auto& of = schema::kernels;
+  const Table all =
+      sum_by(table, {of.name, of.communication}, {of.durations.total, of.durations.count}, table.row_count());
+  Rows kept = all_row_numbers(all);
+  kept.resize(std::min(kept.size(), most_named_kernels));
+  Table named = pick(all, kept, every_column(all));
+  if (kept.size() < all.row_count()) {
+    const auto rest = [&](const schema::Integer& sum) {
+      const auto& values = column(all, sum);
+      return std::accumulate(values.begin() + std::ptrdiff_t{most_named_kernels}, values.end(), std::int64_t{0});
+    };
+    RowWriter(named) << "" << std::int64_t{0} << rest(of.durations.total) << rest(of.durations.count);
+  }
+  const auto& ranks = column(table, schema::trace_rank);
+  const auto summed = static_cast<std::int64_t>(std::set(ranks.begin(), ranks.end()).size());
+  named.schema.columns.push_back({"trace_ranks", ColumnKind::integer, "", "trace ranks whose kernels are added up"});
+  named.columns.emplace_back(std::vector<std::int64_t>(named.row_count(), summed));
+  return named;
 }
 
 /// The rows of the names that have most of an integer column in all, of some trace ranks; by trace rank as they were.
@@ -152,8 +176,7 @@ std::vector<Table> page_views(const JobReport& report, const std::map<std::strin
   const auto top_rows_of = [&](const Declaration& table, const Integer& weight, std::size_t most) {
     makers[table.table_name()] = [=](const Table& t) { return pick(t, top_rows(t, weight, most), every_column(t)); };
   };
-  sums_of(kernels, {kernels.name, kernels.communication}, {kernels.durations.total, kernels.durations.count},
-          most_kinds);
+  makers[kernels.table_name()] = kernel_sums;
   sums_of(launch_latency, {launch_latency.lower_ns}, {launch_latency.count}, most_rows);
   sums_of(stream_concurrency, {stream_concurrency.busy_streams}, {stream_concurrency.duration_ns}, most_rows);
   sums_of(barriers, {barriers.kind, barriers.name}, {barriers.total_ns, barriers.count}, most_rows);
@@ -180,8 +203,8 @@ std::vector<Table> page_views(const JobReport& report, const std::map<std::strin
   for (const Declaration* of :
        std::initializer_list<const Declaration*>{&long_waits, &straggler_cases, &straggler_differences})
     makers[of->table_name()] = [](const Table& t) { return pick(t, first_rows(t), every_column(t)); };
-  for (const Declaration* of :
-       std::initializer_list<const Declaration*>{&roofline, &gpu_utilisation, &nvlink_over_time, &gpu_counters})
+  for (const Declaration* of : std::initializer_list<const Declaration*>{&roofline, &kernel_counters, &gpu_utilisation,
+                                                                         &nvlink_over_time, &gpu_counters})
     makers[of->table_name()] = [&](const Table& t) { return of_ranks(t, followed); };
   std::vector<Table> views;
   for (const Table& table : report.tables) {

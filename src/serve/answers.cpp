@@ -181,11 +181,34 @@ std::optional<Answers::KeptComparison> Answers::kept_comparison(const std::strin
                                                                             : std::optional(found->second);
 }
 
+namespace {
+
+Refusal too_many_wait() {
+  return {429, fmt::format("{} comparisons wait already", most_waiting_comparisons), "so this one is not made",
+          "try again later"};
+}
+
+}  // namespace
+
+void Answers::require_scratch() const {
+  if (!scratch_.empty()) return;
+  throw Refusal(503, "this service has no place for files of its own", "so it cannot compare",
+                "set TMPDIR to a directory that it may write");
+}
+
+std::shared_ptr<const ComparisonReply> Answers::compare(const SentStore& before, const SentStore& after) {
+  require_scratch();
+  const Entered entered(comparing_);
+  if (entered.number() > most_waiting_comparisons) throw too_many_wait();
+  const std::lock_guard one_at_a_time(compare_mutex_);
+  if (auto reply = compared(before.name, before.file, after.name, after.file)) return reply;
+  throw Refusal(400,
+                fmt::format("'{}' and '{}' cannot be compared", beginning_of(before.name), beginning_of(after.name)),
+                "so nothing is known of what changed", "send the store.h5 of two reports");
+}
+
 std::shared_ptr<const ComparisonReply> Answers::compare(const std::string& before, const std::string& after) {
-  if (scratch_.empty()) {
-    throw Refusal(503, "this service has no place for files of its own", "so it cannot compare",
-                  "set TMPDIR to a directory that it may write");
-  }
+  require_scratch();
   const Descriptor first = tree_.open_file(before, pipeline::store_name),
                    last = tree_.open_file(after, pipeline::store_name);
   for (const std::string& report : {before, after}) require_readable(report);
@@ -194,10 +217,7 @@ std::shared_ptr<const ComparisonReply> Answers::compare(const std::string& befor
   std::optional<KeptComparison> made = kept_comparison(key);
   if (!made) {
     const Entered entered(comparing_);
-    if (entered.number() > most_waiting_comparisons) {
-      throw Refusal(429, fmt::format("{} comparisons wait already", most_waiting_comparisons),
-                    "so this one is not made", "try again later");
-    }
+    if (entered.number() > most_waiting_comparisons) throw too_many_wait();
     const std::lock_guard one_at_a_time(compare_mutex_);
     made = kept_comparison(key);  // by who was before
     if (!made) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "serve/reader_process.hpp"
+#include "serve/sent_stores.hpp"
 
 /// All that is asked of reports, from wherever: answers are kept for as long as the files are the same.
 namespace nsys_explain::serve {
@@ -33,9 +34,13 @@ class Answers {
   std::shared_ptr<const Reply> ask(const std::string& report, const Json& question);
   /// Throws Refusal.
   std::shared_ptr<const ComparisonReply> compare(const std::string& before, const std::string& after);
+  /// Of stores that somebody sent; nothing of it is kept. Throws Refusal.
+  std::shared_ptr<const ComparisonReply> compare(const SentStore& before, const SentStore& after);
   /// In the order of names(); those that cannot be read have a name and a `problem`.
   std::vector<Json> summaries();
 
+  /// Where comparisons are written; empty: nowhere.
+  const std::filesystem::path& scratch() const { return scratch_; }
   const ReportTree& tree() const { return tree_; }
 
  private:
@@ -53,6 +58,7 @@ class Answers {
   std::shared_ptr<const Reply> kept(const std::string& key);
   void keep(const std::string& key, const std::shared_ptr<const Reply>& reply);
   std::optional<KeptComparison> kept_comparison(const std::string& key);
+  void require_scratch() const;
   void require_readable(const std::string& report);
   /// One at a time. Null where it failed.
   std::shared_ptr<const ComparisonReply> compared(const std::string& before, const Descriptor& first,

@@ -210,7 +210,7 @@ HttpServer::HttpServer(std::function<std::int64_t(const httplib::Request&)> body
   set_keep_alive_max_count(1'000'000);
   set_default_headers({{"X-Content-Type-Options", "nosniff"},
                        {"X-Frame-Options", "DENY"},
-                       {"Referrer-Policy", "no-referrer"},
+                       {"Referrer-Policy", "same-origin"},  // else a form of our own would come from nowhere
                        {"Cross-Origin-Resource-Policy", "same-origin"},
                        {"Cross-Origin-Opener-Policy", "same-origin"},
                        {"Cache-Control", "no-store"}});

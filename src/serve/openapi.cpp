@@ -61,6 +61,19 @@ Json start_operation() {
   return start;
 }
 
+Json compare_operation() {
+  Json compare = operation("The same of two stores that are sent", "200", Json::array());
+  const Json file = {{"type", "string"}, {"format", "binary"}};
+  compare["requestBody"] = {{"required", true},
+                            {"content",
+                             {{"multipart/form-data",
+                               {{"schema",
+                                 {{"type", "object"},
+                                  {"required", {"before", "after"}},
+                                  {"properties", {{"before", file}, {"after", file}}}}}}}}}};
+  return compare;
+}
+
 }  // namespace
 
 std::string openapi_json() {
@@ -90,6 +103,7 @@ std::string openapi_json() {
   paths["/api/v1/reports/{name}/tables/{table}"]["get"] =
       operation("Rows of a table", "200", table_parameters(Json::array({name})));
   paths["/api/v1/compare"]["get"] = operation("What changed between two reports, beyond the noise", "200", two);
+  paths["/api/v1/compare"]["post"] = compare_operation();
   paths["/api/v1/analyses"]["get"] = operation("Analyses that wait, run or are over", "200", Json::array());
   paths["/api/v1/analyses"]["post"] = start_operation();
   paths["/api/v1/analyses/{id}"]["get"] = operation("How one analysis stands", "200", Json::array({id}));

@@ -26,6 +26,7 @@ li { margin: .3rem 0; } ul.links { list-style: none; padding: 0; display: flex; 
 form.upload { display: grid; grid-template-columns: 9rem 1fr; gap: .5rem 1rem; max-width: 44rem; align-items: center; }
 input, button, select { font: inherit; padding: .3rem .6rem; max-width: 100%; } button { cursor: pointer; }
 form.upload > .wide { grid-column: 1 / -1; } progress { width: 100%; }
+#drop { border: 2px dashed var(--line); border-radius: 6px; padding: .8rem; } #drop.over { border-color: var(--link); background: var(--raised); }
 form.find { margin: 0 0 .8rem; } figure.steps { margin: 0 0 1rem; } figure.steps svg { width: 100%; max-width: 45rem; border-bottom: 1px solid var(--line); }
 figure.steps polyline { fill: none; stroke: var(--link); stroke-width: 2; } figure.steps polyline.fixed { stroke-dasharray: 4 4; } figure.steps circle { fill: var(--link); } figcaption { color: var(--muted); }
 details { margin: .3rem 0; } summary { cursor: pointer; }
@@ -113,6 +114,29 @@ form.addEventListener('submit', (event) => {
   request.send(new FormData(form));
 });
 refresh();
+)js";
+
+const char* const drop_script = R"js('use strict';
+const drop = document.getElementById('drop');
+for (const kind of ['dragover', 'dragenter']) {
+  drop.addEventListener(kind, (event) => { event.preventDefault(); drop.classList.add('over'); });
+}
+drop.addEventListener('dragleave', () => drop.classList.remove('over'));
+drop.addEventListener('drop', (event) => {
+  event.preventDefault();
+  drop.classList.remove('over');
+  const files = [...event.dataTransfer.files].sort((a, b) => a.lastModified - b.lastModified);
+  if (files.length !== 2) {
+    document.getElementById('drop-told').textContent = 'Drop two files at once, the store.h5 of two reports.';
+    return;
+  }
+  ['before', 'after'].forEach((name, i) => {
+    const one = new DataTransfer();
+    one.items.add(files[i]);
+    document.getElementById(name).files = one.files;
+  });
+  drop.requestSubmit();
+});
 )js";
 
 }  // namespace nsys_explain::serve

@@ -124,6 +124,14 @@ constexpr const char* upload_part = R"(<h2>Analyse more</h2>
 <div id="jobs-part" hidden><h2>Analyses</h2><table><thead><tr><th>report</th><th>state</th><th></th></tr></thead><tbody id="jobs"></tbody></table></div>
 )";
 
+constexpr const char* drop_part = R"(<h2>Compare two stores</h2>
+<form class="upload" id="drop" method="post" action="/compare" enctype="multipart/form-data">
+<label for="before">Before (store.h5)</label><input id="before" name="before" type="file" accept=".h5" required>
+<label for="after">After (store.h5)</label><input id="after" name="after" type="file" accept=".h5" required>
+<div class="wide"><button>Compare</button> <span class="muted" id="drop-told" role="status">Or drop both here: the older one is before.</span></div>
+</form>
+)";
+
 std::string finding_item(const Json& finding) {
   std::string item = fmt::format("<li><span class=\"{}\">{}</span> {}", severity_class(finding),
                                  html_text(text_at(finding, "severity")), html_text(text_at(finding, "title")));
@@ -174,9 +182,12 @@ std::string list_page(const History& history, const HistoryQuery& query, bool ta
                           list_address(query, query.order, query.offset - std::min(query.offset, query.limit)));
     if (end < history.matching) body += fmt::format("<a href=\"{}\">Next</a>", list_address(query, query.order, end));
   }
+  body += drop_part;
   if (takes_analyses) body += upload_part;
   body += "<p class=\"muted\">For programs: <a href=\"/openapi.json\">/openapi.json</a></p>";
-  return page("nsys-explain-mpi", body, takes_analyses ? "<script src=\"/service.js\"></script>" : "");
+  return page("nsys-explain-mpi", body,
+              std::string("<script src=\"/drop.js\"></script>") +
+                  (takes_analyses ? "<script src=\"/service.js\"></script>" : ""));
 }
 
 std::string report_page(const Json& verdict_answer, const Json& findings, const std::vector<std::string>& others) {
@@ -197,6 +208,19 @@ std::string report_page(const Json& verdict_answer, const Json& findings, const 
   for (const Json& finding : findings.value("findings", Json::array())) body += finding_item(finding);
   body += "</ul>\n" + compare_form(name, others);
   return page(name, body);
+}
+
+std::string comparison_page(std::string page, const std::string& before, const std::string& after) {
+  constexpr std::string_view end = "</body>";
+  std::string links = "<ul id=\"both\">";
+  for (const std::string& name : {before, after}) {
+    links += fmt::format("<li>{}: {}, {}, {}</li>", html_text(name),
+                         report_link(name, "/report.html#longest", "the longest operations"),
+                         report_link(name, "/report.html#roofline", "roofline"),
+                         report_link(name, "/report.html#lanes", "every rank in a step"));
+  }
+  const std::size_t at = page.rfind(end);
+  return at == std::string::npos ? page : page.insert(at, links + "</ul>\n");
 }
 
 std::string problem_page(const Json& error) {

@@ -14,10 +14,13 @@ namespace nsys_explain::serve {
 std::string list_page(const History& history, const HistoryQuery& query, bool takes_analyses);
 /// One report: its verdict, its findings, its files.
 std::string report_page(const Json& verdict, const Json& findings, const std::vector<std::string>& others);
+/// A comparison of two reports, with links to what each of them shows over time.
+std::string comparison_page(std::string page, const std::string& before, const std::string& after);
 /// Why there is no such page.
 std::string problem_page(const Json& error);
 
 extern const char* const style_sheet;
 extern const char* const list_script;
+extern const char* const drop_script;
 
 }  // namespace nsys_explain::serve

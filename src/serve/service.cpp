@@ -67,7 +67,8 @@ void send_refusal(const httplib::Request& request, httplib::Response& response, 
       request.path.starts_with("/api/") || request.path == "/mcp" || request.path == "/openapi.json";
   if (refusal.status() == 401)
     response.set_header("WWW-Authenticate", "Basic realm=\"nsys-explain-mpi\", charset=\"UTF-8\"");
-  if (for_program || request.method != "GET") return send(response, refusal.status(), error, json_type);
+  if (for_program || (request.method != "GET" && request.path != "/compare"))
+    return send(response, refusal.status(), error, json_type);
   send(response, refusal.status(), problem_page(Json::parse(error)), html_type);
 }
 
@@ -103,6 +104,12 @@ bool is_upload(const httplib::Request& request) {
   return request.method == "POST" && request.path == "/api/v1/analyses" && request.is_multipart_form_data();
 }
 
+/// Two stores that a page or a program sends, to be compared.
+bool is_sent_comparison(const httplib::Request& request) {
+  return request.method == "POST" && (request.path == "/compare" || request.path == "/api/v1/compare") &&
+         request.is_multipart_form_data();
+}
+
 std::unique_ptr<ingest::StagingDirectory> make_scratch() {
   try {
     return std::make_unique<ingest::StagingDirectory>(std::filesystem::temp_directory_path(), "nsys-explain-serve-");
@@ -120,8 +127,11 @@ Service::Service(const ServiceOptions& options)
       answers_(options.root, scratch_ ? scratch_->path() : std::filesystem::path()),
       mcp_(answers_),
       room_(options.root),
+      scratch_room_(scratch_ ? scratch_->path().string() : options.root),
       server_([this](const httplib::Request& request) {
-        return is_upload(request) && analyses_ ? options_.upload_bytes + most_body_bytes : most_body_bytes;
+        return (is_upload(request) && analyses_) || is_sent_comparison(request)
+                   ? options_.upload_bytes + most_body_bytes
+                   : most_body_bytes;
       }) {
   const auto [address, port] = parse_address(options.listen);
   if (token_.empty() && !is_loopback(address)) {
@@ -230,9 +240,11 @@ void Service::get(const httplib::Request& request, const Target& target, httplib
   if (at[0] == "openapi.json") return send(response, 200, openapi_json(), json_type);
   if (at[0] == "service.css") return send(response, 200, style_sheet, "text/css; charset=utf-8");
   if (at[0] == "service.js") return send(response, 200, list_script, "text/javascript; charset=utf-8");
+  if (at[0] == "drop.js") return send(response, 200, drop_script, "text/javascript; charset=utf-8");
   if (at[0] == "compare") {
     only_parameters(target, {"before", "after"});
-    return send(response, 200, answers_.compare(target.parameter("before"), target.parameter("after"))->page, html_type,
+    const std::string before = target.parameter("before"), after = target.parameter("after");
+    return send(response, 200, comparison_page(answers_.compare(before, after)->page, before, after), html_type,
                 report_policy);
   }
   if (at[0] == "mcp")
@@ -313,6 +325,11 @@ void Service::post(const httplib::Request& request, httplib::Response& response,
     const Json status = upload(request, read);
     return send_json(response, 202, status);
   }
+  if (is_sent_comparison(request)) {
+    const auto reply = compare_sent(request, read);
+    if (request.path == "/compare") return send(response, 200, reply->page, html_type, report_policy);
+    return send(response, 200, reply->json, json_type);
+  }
   if (request.path != "/api/v1/analyses" && request.path != "/mcp") throw nothing_there();
   if (!is_json_type(request.get_header_value("Content-Type"))) {
     throw Refusal(415, "the body is not said to be JSON", "so it is not read", "send Content-Type: application/json");
@@ -342,6 +359,19 @@ Json Service::upload(const httplib::Request& request, const httplib::ContentRead
              return upload.add({bytes, count});
            });
   return upload.finish(is_whole);
+}
+
+std::shared_ptr<const ComparisonReply> Service::compare_sent(const httplib::Request& request,
+                                                             const httplib::ContentReader& read) {
+  const std::int64_t length = std::strtoll(request.get_header_value("Content-Length").c_str(), nullptr, 10);
+  SentStores stores(answers_.scratch(), scratch_room_, std::max<std::int64_t>(length, 0));
+  const bool is_whole =
+      read([&](const httplib::MultipartFormData& part) { return stores.begin_part(part.name, part.filename); },
+           [&](const char* bytes, std::size_t count) {
+             return stores.add({bytes, count});
+           });
+  const auto& [before, after] = stores.finish(is_whole);
+  return answers_.compare(before, after);
 }
 
 Json Service::start(const std::string& body) {

@@ -35,6 +35,8 @@ class Service {
   void send_file(const std::string& report, const std::string& file, httplib::Response& response);
   void post(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read);
   Json upload(const httplib::Request& request, const httplib::ContentReader& read);
+  std::shared_ptr<const ComparisonReply> compare_sent(const httplib::Request& request,
+                                                      const httplib::ContentReader& read);
   Json start(const std::string& body);
   Analyses& analyses();
   void keep_warm();
@@ -45,7 +47,7 @@ class Service {
   std::unique_ptr<ingest::StagingDirectory> scratch_;
   Answers answers_;
   McpServer mcp_;
-  UploadRoom room_;
+  UploadRoom room_, scratch_room_;
   std::unique_ptr<Analyses> analyses_;
   HttpServer server_;
   std::mutex warm_mutex_;

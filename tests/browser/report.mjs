@@ -98,7 +98,7 @@ const tests = {
     const {page} = late;
     await see(page, "overview");
     assert.deepEqual(await page.locator("#overview > section").evaluateAll((all) => all.map((one) => one.id)),
-      ["verdict", "step-bar", "lateness", "findings", "steps"]);
+      ["verdict", "step-bar", "lateness", "findings", "steps", "figures"]);
     assert.equal(await page.locator("#verdict .quality").evaluate((details) => details.open), false);
     assert.match(await page.locator("#verdict .quality summary").innerText(), /8 inputs ok, [\d,]+ collectives matched/);
     // Compute takes most of a step, and more of the late rank's.
@@ -355,11 +355,85 @@ const tests = {
     await close();
   },
 
+  async "key figures are those of the tables, in one line that opens"() {
+    const {page} = late;
+    const {gpu, idle, limit, limitShare, frameworks} = pages.figures;
+    await see(page, "figures");
+    const details = page.locator("#figures details");
+    assert.equal(await details.evaluate((one) => one.open), false);
+    const line = await details.locator("summary").innerText();
+    assert.match(line, new RegExp(`GPU time: \\S+ \\w+ \\(${gpu.toFixed(1)}% of the windows\\)`));
+    assert.match(line, new RegExp(`CPU time \\(no GPU work\\): \\S+ \\w+ \\(${idle.toFixed(1)}%\\)`));
+    const names = {compute_ns: "compute", arrival_skew_ns: "waiting for who comes late"};
+    assert.ok(line.includes(`Limited by: ${names[limit]} (${limitShare.toFixed(1)}%)`), `${line}; ${limit} ${limitShare}`);
+    assert.ok(frameworks.length > 0 && line.includes(`Frameworks seen: ${frameworks.join("; ")}`), line);
+    await details.locator("summary").focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await details.locator("dd").count(), 4);
+    await page.keyboard.press("Enter");
+  },
+
+  async "the waterfall holds as many kernels as reach the share that is chosen"() {
+    const {page} = late;
+    await see(page, "kernels");
+    const {kernels} = pages.figures;
+    const slider = page.locator("#kernels input[type=range]");
+    const until = (share) => kernels.findIndex(([, reached]) => reached >= share / 100) + 1;
+    const told = page.locator("#kernels output");
+    for (const share of [90, 80, 60]) {
+      await slider.fill(String(share));
+      const [, shown, all, reached] = (await told.innerText()).match(new RegExp(`^\\d+%: (\\d+) of (\\d+) kernels hold ([\\d.]+)% of .* on ${pages.ranks} ranks$`));
+      assert.deepEqual([Number(shown), Number(all), reached], [until(share), kernels.length, (100 * kernels[until(share) - 1][1]).toFixed(1)]);
+    }
+    await slider.focus();
+    await page.keyboard.press("ArrowRight");
+    assert.match(await told.innerText(), /^61%/);
+    await page.locator("#kernels summary", {hasText: "As a table"}).click();
+    const cells = await page.locator("#kernels table[aria-label='Kernels added up'] tbody tr").evaluateAll((rows) => rows.map((row) => [row.children[0].title, row.children[4].textContent]));
+    assert.deepEqual(cells.slice(0, 12), kernels.slice(0, 12).map(([name, reached]) => [name, `${(100 * reached).toFixed(1)}%`]));
+  },
+
+  async "the longest operations are those of the trace, all or communication alone"() {
+    const {page, close} = await open(pages.one);
+    await see(page, "longest");
+    const moment = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).moments.list[0]);
+    const inside = JSON.parse(readFileSync(pages.operations, "utf8")).filter(([start, length]) => start >= moment.start_ns && start + length <= moment.end_ns);
+    const longest = (list) => list.map(([, length]) => length).sort((a, b) => b - a).slice(0, 50).reduce((sum, one) => sum + one, 0);
+    const told = page.locator("#longest output").first();
+    const milliseconds = async () => Number((await told.innerText()).match(/^The longest \d+ of [\d,]+ operations take ([\d.]+) ms/)[1]);
+    const near = (value, expected) => assert.ok(Math.abs(value / (expected / 1e6) - 1) < 1e-3, `${value} ms for ${expected} ns`);
+    near(await milliseconds(), longest(inside));
+    await page.locator("#longest input[type=checkbox]").focus();
+    await page.keyboard.press("Space");
+    await page.waitForFunction(() => document.querySelector("#longest input[type=checkbox]").checked);
+    await page.locator("#longest summary").click();
+    const cells = await page.locator("#longest tbody tr").evaluateAll((rows) => rows.map((row) => [row.children[2].textContent, row.children[5].textContent]));
+    assert.ok(cells.every(([kind]) => kind === "communication"));
+    // Shorter ones, far from the moment, are left out.
+    const sizes = {us: 1e3, ms: 1e6};
+    const shown = cells.map(([, text]) => { const [size, unit] = text.split(" "); return Number(size) * sizes[unit]; }).filter((length) => length >= 175e3).sort((a, b) => b - a);
+    const communication = inside.filter(([, length, isCommunication]) => isCommunication && length >= 175e3).map(([, length]) => length).sort((a, b) => b - a);
+    assert.ok(communication.length > 20, "with some of them");
+    assert.deepEqual(shown.map((length) => Number(length.toPrecision(4))), communication.map((length) => Number(length.toPrecision(4))));
+    await close();
+  },
+
+  async "the trace's own metrics place kernels under the roof"() {
+    const {page} = late;
+    await see(page, "roofline");
+    // Compute is the busier unit, here the tensor cores, memory what is read and written: one kernel lies under each roof.
+    const cells = await page.locator("#roofline table[aria-label*='under the roof'] tbody tr").evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+    const expected = pages.planted.map(({tensor, read, write}, i) => [pages.sampled[i], `${tensor}%`, "tensor cores", `${read + write}%`, String(Number((tensor / (read + write)).toPrecision(3))),
+      tensor < read + write ? "memory" : "compute"]);
+    assert.deepEqual(cells.filter(([name]) => pages.sampled.includes(name)).map(([name, , ...others]) => [name, ...others]).sort(), expected.sort());
+    assert.deepEqual(expected.map((row) => row.at(-1)).sort(), ["compute", "memory"]);
+  },
+
   async "a trace rank can be chosen for what is shown over time"() {
     const {page} = late;
     for (const id of ["nvlink", "utilisation", "roofline"]) {
       await see(page, id);
-      const select = page.locator(`#${id} select`);
+      const select = page.locator(`#${id} select`).last();  // of a roofline by metrics and one by Nsight Compute
       assert.equal(await select.inputValue(), String(pages.lateRank), id);
       await select.selectOption("0");
       await page.waitForSelector(`#${id} .chart[aria-label*="rank 0"]`);
@@ -404,6 +478,9 @@ const tests = {
       const column = await page.locator(`#${section} table[aria-label='${label}'] tbody td:nth-child(${heads.findIndex((head) => /^(trace )?rank$/.test(head)) + 1})`).allInnerTexts();
       assert.ok(column.includes(String(pages.largeLateRank)), `${label}: ${column.slice(0, 20)}`);
     }
+    // Sums are those of all ranks, though the page lists the rows of some.
+    await see(page, "kernels");
+    assert.match(await page.locator("#kernels output").innerText(), / on 1,024 ranks$/);
     // Labels of late rows do not overprint each other.
     await see(page, "heat");
     const tops = await page.locator("#heat .rows span").evaluateAll((spans) => spans.map((span) => span.getBoundingClientRect().top).sort((a, b) => a - b));
@@ -563,7 +640,8 @@ const tests = {
 };
 
 let failed = 0;
-for (const [name, test] of Object.entries(tests)) {
+const wanted = new RegExp(process.env.NSYS_EXPLAIN_BROWSER_TESTS ?? "");  // to try some of them by name
+for (const [name, test] of Object.entries(tests).filter(([name]) => wanted.test(name))) {
   try {
     await test();
     console.log(`ok      ${name}`);

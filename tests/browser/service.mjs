@@ -1,10 +1,11 @@
 // node service.mjs DIRECTORY_OF_NODE_MODULES JSON: the pages of a running service as a user uses them.
 import assert from "node:assert/strict";
 import {createRequire} from "node:module";
+import {readFileSync} from "node:fs";
 import {join} from "node:path";
 
 const [modules, given] = process.argv.slice(2);
-const {chromium: executablePath, url, token, files, hostile} = JSON.parse(given);
+const {chromium: executablePath, url, token, files, hostile, stores, dashboards, sampled, planted} = JSON.parse(given);
 const {chromium} = createRequire(join(modules, "package.json"))("playwright-core");
 const browser = await chromium.launch({executablePath, args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"]});
@@ -49,10 +50,15 @@ const tests = {
     const page = await open("/", 1300, "light");
     await page.locator('input[name=before][value="before"]').check();
     await page.locator('input[name=after][value="after"]').check();
-    await page.locator("form[action='/compare'] button").click();
+    await page.locator("form[action='/compare']:not(#drop) button").click();
     // The form names them in the order of their rows.
     await page.waitForURL(`${url}/compare?after=after&before=before`);
     assert.match(await page.locator("body").innerText(), /before[\s\S]*after/);
+    assert.deepEqual(await page.locator("#both a").evaluateAll((links) => links.map((link) => link.getAttribute("href"))),
+      ["before", "after"].flatMap((name) => ["longest", "roofline", "lanes"].map((view) => `/reports/${name}/report.html#${view}`)));
+    await page.locator("#both a", {hasText: "longest operations"}).last().click();
+    await page.locator("#longest .chart").waitFor({state: "visible"});
+    await page.goBack();
     await isWhole(page);
     await page.goto(`${url}/reports/after`);
     await page.getByRole("link", {name: "The whole report"}).click();
@@ -62,6 +68,52 @@ const tests = {
     page.complaints.length = 0;  // it complains of that
     await page.evaluate(() => { location.hash = "store"; });
     await page.locator("#store").waitFor({state: "visible"});
+    await isWhole(page);
+    await page.context().close();
+  },
+
+  async "two stores dropped on the page are compared: the older one is before; key figures and kernels are those of the tables"() {
+    const page = await open("/", 1300, "light");
+    await page.setInputFiles("#after", []);
+    // What a drop hands over, with the times of the files.
+    await page.evaluate(async (given) => {
+      const transfer = new DataTransfer();
+      for (const [name, base64, lastModified] of given) {
+        const bytes = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
+        transfer.items.add(new File([bytes], name, {lastModified}));
+      }
+      document.getElementById("drop").dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true, cancelable: true}));
+    }, [["slow.h5", readFileSync(stores[1]).toString("base64"), 2000], ["fixed<b>.h5", readFileSync(stores[0]).toString("base64"), 1000]]);
+    await page.waitForURL(`${url}/compare`);
+    assert.match(await page.locator("h1").innerText(), /^Slower: /);
+    assert.match(await page.locator("body").innerText(), /slow\.h5 \(after\) against fixed<b>\.h5 \(before\)\./);
+    await page.locator("#figures summary").click();
+    const cells = await page.locator("#figures tbody tr").evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+    const [fixed, slow] = dashboards;
+    const change = (field) => 100 * (slow[field] / fixed[field] - 1);
+    const near = (text, expected) => assert.ok(Math.abs(parseFloat(text) - expected) < 0.006, `${text} for ${expected}`);
+    near(cells[0][3], change("gpuStep"));
+    near(cells[1][3], change("idleStep"));
+    for (const [i, one] of dashboards.entries()) assert.equal(cells[2][1 + i], `${one.limit.replace(/_ns$/, "").replaceAll("_", " ")} (${one.limitShare.toFixed(1)}%)`);
+    assert.deepEqual(cells[3].slice(1), [fixed.frameworks[0], slow.frameworks[0], "same"]);
+    // The waterfall, at the share that the keyboard chooses.
+    await page.locator("#waterfall summary").click();
+    const seen = () => page.locator("#waterfall tbody tr:visible").evaluateAll((rows) => rows.map((row) => [row.children[0].textContent, row.children[5].textContent]));
+    const until = (share) => slow.kernels.slice(0, slow.kernels.findIndex(([, reached]) => reached >= share) + 1).map(([name, reached]) => [name, `${(100 * reached).toFixed(1)}%`]);
+    assert.deepEqual(await seen(), until(0.9));
+    await page.locator("#until-90").focus();
+    await page.keyboard.press("ArrowLeft");
+    assert.deepEqual(await seen(), until(0.8));
+    assert.match(await page.locator("#waterfall .told:visible").innerText(), new RegExp(`^${until(0.8).length} of ${slow.kernels.length} kernels hold ${until(0.8).at(-1)[1]}`));
+    const [name] = slow.kernels[0];
+    const row = await page.locator("#waterfall tbody tr").first().evaluate((one) => [...one.children].map((cell) => cell.textContent));
+    near(row[4], 100 * (slow.times[name] / fixed.times[name] - 1));
+    // Only the run after was sampled.
+    await page.locator("#roofline summary").click();
+    const uses = await page.locator("#roofline tbody tr").evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+    planted.forEach(({tensor, read, write}, i) => assert.deepEqual(uses.find(([kernel]) => kernel === sampled[i]).slice(1),
+      [`${tensor}%, tensor cores`, `${read + write}%`, tensor < read + write ? "memory" : "compute", "-", "-", "-"]));
+    await page.setViewportSize({width: 420, height: 900});
     await isWhole(page);
     await page.context().close();
   },

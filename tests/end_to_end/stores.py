@@ -15,3 +15,10 @@ def datasets(path):
     with h5py.File(path) as store:
         store.visititems(visit)
     return found
+
+
+def table(path, name):
+    """A table of a store as a list of rows, each a value by column."""
+    with h5py.File(path) as store:
+        columns = {column: values.asstr()[()] if h5py.check_string_dtype(values.dtype) else values[()] for column, values in store[name].items()}
+    return [dict(zip(columns, row)) for row in zip(*columns.values())]

@@ -70,6 +70,12 @@ class Running:
         status, text, _ = self.ask("POST", "/api/v1/analyses", body, {"Content-Type": f"multipart/form-data; boundary={boundary}"})
         return status, json.loads(text)
 
+    def compare_sent(self, files, path="/api/v1/compare"):
+        """`files`: field, name, content."""
+        body = b"".join(b'--b\r\nContent-Disposition: form-data; name="%s"; filename="%s"\r\n\r\n%s\r\n' % (field.encode(), name.encode(), content)
+                        for field, name, content in files) + b"--b--\r\n"
+        return self.ask("POST", path, body, {"Content-Type": "multipart/form-data; boundary=b"})[:2]
+
     def raw(self, request, finish=True):
         """What comes back for these bytes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as connection:
@@ -215,8 +221,29 @@ class Answers(ServiceTest):
         expected = json.loads((self.directory / "compared" / "compare.json").read_text())
         self.assertEqual(service.api("compare?before=before&after=after"), expected)
         status, page, answer = service.ask("GET", "/compare?before=before&after=after")
-        self.assertEqual((status, page), (200, (self.directory / "compared" / "compare.html").read_bytes()))
+        expected = (self.directory / "compared" / "compare.html").read_bytes()
+        self.assertEqual((status, re.sub(rb'<ul id="both">.*</ul>\n(?=</body>)', b"", page)), (200, expected))
+        self.assertEqual(page.count(b'href="/reports/before/report.html#'), 3)
         service.api("compare?before=before&after=absent", 404)
+
+    def test_two_stores_that_are_sent_are_compared_as_by_the_command(self):
+        service = self.serve("--read-only")
+        run([TOOL, "compare", self.root / "before", self.root / "after", "--labels", "one.h5 (before),two.h5 (after)", "--out", self.directory / "compared"])
+        stores = [(self.root / name / "store.h5").read_bytes() for name in ("before", "after")]
+        files = [("after", "two.h5", stores[1]), ("before", "one.h5", stores[0])]
+        status, text = service.compare_sent(files)
+        self.assertEqual((status, json.loads(text)), (200, json.loads((self.directory / "compared" / "compare.json").read_text())))
+        status, page = service.compare_sent(files, "/compare")
+        self.assertEqual((status, page), (200, (self.directory / "compared" / "compare.html").read_bytes()))
+        for wrong, word in ((files[:1], "'before' and 'after'"), (files + [("rank", "x", b"")], "'rank' is no field"), (files + files[:1], "comes twice"),
+                            ([("before", "a", b"no store"), ("after", "<b>", stores[1])], "cannot be compared")):
+            status, text = service.compare_sent(wrong)
+            self.assertEqual(status, 400)
+            self.assertIn(word, json.dumps(json.loads(text)["error"]))
+            status, page = service.compare_sent(wrong, "/compare")
+            self.assertEqual(status, 400)
+            self.assertNotIn(b"<b>", page)
+            self.assertIn(b"No answer", page)
 
     def test_the_history_is_searched_sorted_and_paged(self):
         service = self.serve()

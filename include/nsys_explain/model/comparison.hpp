@@ -40,6 +40,16 @@ struct MeanTime {
   double mean_ns = 0;
 };
 
+/// How far a kernel is from the peaks of its GPU, by the trace's own GPU metrics: mean over samples and trace ranks.
+struct KernelUse {
+  std::string name;               ///< base name
+  double compute_percent = 0;     ///< of the busier of tensor cores and instruction issue
+  double memory_percent = 0;      ///< reads and writes of DRAM
+  std::string_view compute_unit;  ///< "tensor cores" or "instruction issue"
+  /// Arithmetic intensity over that of the ridge of the roofline: below 1 memory is the nearer roof.
+  double ratio() const { return compute_percent / memory_percent; }
+};
+
 /// What the report of a run found: a row of its table `findings`.
 struct RunFinding {
   std::string id, severity, title;
@@ -53,6 +63,10 @@ struct RunProfile {
   std::optional<double> step_ns;            ///< mean
   std::vector<MeanTime> rank_means_ns;      ///< by column of the table `ranks`, those that it has
   std::vector<MeanTime> categories;         ///< GPU time, no moment counted twice; most first
+  std::vector<MeanTime> kernels;            ///< time by name, executions added up; most first
+  std::vector<KernelUse> kernel_uses;       ///< by name; kernels whose compute and memory were both sampled
+  std::vector<MeanTime> budget;             ///< parts of the table `step_budget`, most first
+  std::vector<std::string> frameworks;      ///< of the table `run_facts`, each once
   std::optional<double> outside_gpu_ns;     ///< rest of the time without the profiler, where the user said it
   std::vector<RunFinding> findings;         ///< most severe first
   std::optional<double> tokens;             ///< that the job processed in the window, as the user says

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/tables/categories.hpp"
 #include "model/schema/gpu.hpp"
+#include "model/schema/host.hpp"
 #include "model/schema/job.hpp"
 
 namespace nsys_explain::analysis {
@@ -22,19 +24,78 @@ constexpr std::array<schema::Integer, 8> rank_figures{
     schema::ranks.overlapped_ns, schema::ranks.copy_ns,        schema::ranks.idle_ns,
     schema::ranks.wait_ns,       schema::ranks.own_lateness_ns};
 
-/// With what lies outside the GPU, if it is known.
-std::vector<MeanTime> category_times(const RunTables& run, double trace_ranks) {
-  std::vector<MeanTime> times;
-  const Table* table =
-      table_with(run, schema::categories, {schema::categories.category, schema::categories.elapsed_ns});
-  if (table == nullptr || trace_ranks <= 0) return times;
-  const auto& names = column(*table, schema::categories.category);
-  const auto& elapsed = column(*table, schema::categories.elapsed_ns);
-  std::map<std::string, double> sums;
-  for (std::size_t r = 0; r < names.size(); ++r) sums[names[r]] += static_cast<double>(elapsed[r]);
-  for (const auto& [name, sum] : sums) times.push_back({name, sum / trace_ranks});
+void put_most_first(std::vector<MeanTime>& times) {
   std::stable_sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.mean_ns > b.mean_ns; });
+}
+
+/// Times of a table by a name, most first. Of categories with what lies outside the GPU, if it is known.
+std::vector<MeanTime> times_by_name(const RunTables& run, const schema::Declaration& declaration,
+                                    const schema::Text& key, const schema::Integer& time, double trace_ranks) {
+  std::vector<MeanTime> times;
+  const Table* table = table_with(run, declaration, {key, time});
+  if (table == nullptr || trace_ranks <= 0) return times;
+  const auto& names = column(*table, key);
+  const auto& values = column(*table, time);
+  std::map<std::string, double> sums;
+  for (std::size_t r = 0; r < names.size(); ++r) sums[names[r]] += static_cast<double>(values[r]);
+  for (const auto& [name, sum] : sums) times.push_back({name, sum / trace_ranks});
+  put_most_first(times);
   return times;
+}
+
+/// Parts of the time of a step, as the table names them: "arrival skew". Most first.
+std::vector<MeanTime> budget_of(const RunTables& run, double trace_ranks) {
+  const auto& budget = schema::step_budget;
+  std::vector<MeanTime> parts;
+  const Table* table = find_table(run.tables, budget);
+  if (table == nullptr || trace_ranks <= 0) return parts;
+  for (const schema::Integer& part :
+       {budget.compute_ns, budget.transfer_ns, budget.arrival_skew_ns, budget.inconclusive_ns, budget.launch_paced_ns,
+        budget.copy_ns, budget.opaque_graph_ns, budget.idle_ns}) {
+    if (table_with(run, budget, {part}) == nullptr) continue;
+    const auto& values = column(*table, part);
+    std::string name(part.name.substr(0, part.name.size() - std::string_view("_ns").size()));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    parts.push_back({std::move(name), std::accumulate(values.begin(), values.end(), 0.0) / trace_ranks});
+  }
+  put_most_first(parts);
+  return parts;
+}
+
+/// By the table `kernel_counters`, each trace rank with the weight of its samples.
+std::vector<KernelUse> kernel_uses_of(const RunTables& run) {
+  const auto& counters = schema::kernel_counters;
+  const Table* table =
+      table_with(run, counters, {counters.name, counters.counter, counters.samples, counters.mean_percent});
+  struct Mean {
+    double sum = 0, samples = 0;
+    double value() const { return samples > 0 ? sum / samples : 0; }
+  };
+  std::map<std::string, std::map<std::string, Mean>> means;
+  for (std::size_t r = 0; table != nullptr && r < table->row_count(); ++r) {
+    Mean& mean = means[column(*table, counters.name)[r]][column(*table, counters.counter)[r]];
+    const auto samples = static_cast<double>(column(*table, counters.samples)[r]);
+    mean.sum += samples * column(*table, counters.mean_percent)[r];
+    mean.samples += samples;
+  }
+  std::vector<KernelUse> uses;
+  for (auto& [name, of] : means) {
+    if (!of.contains("dram_read") || !of.contains("dram_write")) continue;
+    const double tensor = of["tensor_active"].value(), issue = of["sm_issue"].value();
+    KernelUse use{name, std::max(tensor, issue), of["dram_read"].value() + of["dram_write"].value(),
+                  tensor >= issue ? "tensor cores" : "instruction issue"};
+    if (use.compute_percent > 0 && use.memory_percent > 0) uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
+std::vector<std::string> frameworks_of(const RunTables& run) {
+  std::set<std::string> seen;
+  const auto& facts = schema::run_facts;
+  const Table* table = table_with(run, facts, {facts.fact, facts.value});
+  for (std::size_t r = 0; table != nullptr && r < table->row_count(); ++r)
+    if (column(*table, facts.fact)[r] == "framework") seen.insert(column(*table, facts.value)[r]);
+  return {seen.begin(), seen.end()};
 }
 
 double collectives_per_step(const RunTables& run) {
@@ -109,7 +170,12 @@ RunProfile profile_run(const RunTables& run) {
     profile.rank_means_ns.push_back(
         {std::string(figure.name), std::accumulate(values.begin(), values.end(), 0.0) / count});
   }
-  profile.categories = category_times(run, count);
+  profile.categories =
+      times_by_name(run, schema::categories, schema::categories.category, schema::categories.elapsed_ns, count);
+  profile.kernels = times_by_name(run, schema::kernels, schema::kernels.name, schema::kernels.durations.total, count);
+  profile.kernel_uses = kernel_uses_of(run);
+  profile.budget = budget_of(run, count);
+  profile.frameworks = frameworks_of(run);
   std::erase_if(profile.categories, [&](const MeanTime& one) {
     if (one.name == outside_gpu) profile.outside_gpu_ns = one.mean_ns;
     return one.name == outside_gpu;

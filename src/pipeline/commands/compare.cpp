@@ -22,7 +22,7 @@ analysis::RunTables read_run(const std::string& path, const std::string& name) {
   const store::StoreReader store(path);
   analysis::RunTables run{name, {}, {}};
   for (const char* table : {"ranks", "steps", "collective_instances", "kernels", "categories", "phases", "findings",
-                            "rank_places", "serving"}) {
+                            "rank_places", "serving", "step_budget", "run_facts", "kernel_counters"}) {
     if (store.has_table(table)) run.tables.push_back(store.read(table));
   }
   if (store.has_table("steps")) run.step_source = store.attribute("/steps", "source").value_or("");

@@ -13,6 +13,14 @@ echarts.use([BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart, DataZ
 
 // As many colours as the largest picture has kinds; neighbours differ in lightness, too.
 export const palette = ["#3b7dd8", "#e07b39", "#3f9d6b", "#b8476b", "#7d5fc4", "#8b8f97", "#c9a227", "#2aa5a5", "#8c5a3c", "#d977b0", "#7fae2e", "#5668a8"];
+// Fills that are told apart without their colour.
+const decal = (more) => ({color: "rgba(255, 255, 255, 0.75)", ...more});
+export const decals = {
+  stripes: decal({symbol: "rect", dashArrayX: [1, 0], dashArrayY: [2, 4], rotation: -Math.PI / 4}),
+  dots: decal({symbol: "circle", symbolSize: 0.6, dashArrayX: [[5, 5]], dashArrayY: [5, 3]}),
+  lines: decal({symbol: "rect", dashArrayX: [1, 0], dashArrayY: [1, 4]}),
+};
+export const stripes = decals.stripes;
 // Labels take at most this share of a chart's width; what is longer is cut.
 const labelShare = 0.4;
 

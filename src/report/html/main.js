@@ -10,8 +10,10 @@ import {clocks} from "./views/clocks.js";
 import {criticalPath, exposedCommunication} from "./views/critical.js";
 import {facts} from "./views/facts.js";
 import {heatmap} from "./views/heatmap.js";
+import {keyFigures} from "./views/key_figures.js";
 import {rankLanes} from "./views/lanes.js";
 import {levels} from "./views/levels.js";
+import {longest} from "./views/longest.js";
 import {byteMatrix, waitMatrix} from "./views/matrices.js";
 import {budget, communicators, hostProcesses, rankTable} from "./views/ranks.js";
 import {stepBar} from "./views/step_bar.js";
@@ -28,10 +30,12 @@ const groups = [
     view("step-bar", "Where a step goes", "Every nanosecond of a rank once, divided by the steps.", stepBar),
     view("lateness", "Who is late when", "Own lateness: what a rank worked longer than its peers before a collective. Red numbers: late ranks.", () => heatmap({glance: true})),
     view("findings", "Findings", "What saves most time comes first.", findings),
-    view("steps", "Step times", "From the start of one step to that of the next.", stepTimes)]},
+    view("steps", "Step times", "From the start of one step to that of the next.", stepTimes),
+    view("figures", "Key figures", "", keyFigures)]},
   {id: "moments", title: "Timeline", views: [
     view("lanes", "Every rank in a step", "On the job's clock: who computes while the others wait.", rankLanes),
-    view("timeline", "A moment in detail", "What the late rank, a median peer and those that waited longest did, one step around the moment, on the job's clock.", timeline)]},
+    view("timeline", "A moment in detail", "What the late rank, a median peer and those that waited longest did, one step around the moment, on the job's clock.", timeline),
+    view("longest", "The longest operations", "Kernels, copies and graphs of the ranks of a moment, in order of time.", longest)]},
   {id: "waiting", title: "Waiting", views: [
     view("heat", "Who waits when", "Sums over the collectives that ended in each span of time, on the job's clock.", heatmap),
     view("cases", "Why they are late", "The costliest collectives that a late rank delayed, and single long waits: the last one's work before them against that of a median peer. The link opens the collective.", cases),

@@ -213,6 +213,40 @@ TEST(Comparison, TellsWhoseOwnTimeExplainsAChange) {
   }
 }
 
+/// Rank 0 has three times the samples of rank 1: (3 x 20 + 60) / 4 is 30.
+TEST(Comparison, UseOfKernelsIsTheMeanOverSamples) {
+  RunTables run = run_of("a", 5, 1e8, 0.01, 1);
+  Table ranks = make_table(
+      {"ranks", "", {{"trace_rank", ColumnKind::integer, "", ""}, {"window_ns", ColumnKind::integer, "ns", ""}}});
+  RowWriter(ranks) << std::int64_t{0} << std::int64_t{1};
+  Table counters = make_table({"kernel_counters",
+                               "",
+                               {{"trace_rank", ColumnKind::integer, "", ""},
+                                {"name", ColumnKind::text, "", ""},
+                                {"counter", ColumnKind::text, "", ""},
+                                {"samples", ColumnKind::integer, "", ""},
+                                {"mean_percent", ColumnKind::real, "%", ""}}});
+  RowWriter rows(counters);
+  const auto add = [&](std::int64_t rank, const char* name, const char* counter, std::int64_t samples, double percent) {
+    rows << rank << name << counter << samples << percent;
+  };
+  add(0, "gemm", "tensor_active", 300, 20);
+  add(1, "gemm", "tensor_active", 100, 60);
+  add(0, "gemm", "sm_issue", 300, 12);
+  add(0, "gemm", "dram_read", 300, 50);
+  add(0, "gemm", "dram_write", 300, 10);
+  add(0, "unsampled", "sm_issue", 300, 12);
+  run.tables.push_back(ranks);
+  run.tables.push_back(counters);
+  const std::vector<KernelUse> uses = profile_run(run).kernel_uses;
+  ASSERT_EQ(uses.size(), 1U);
+  EXPECT_EQ(uses[0].name, "gemm");
+  EXPECT_DOUBLE_EQ(uses[0].compute_percent, 30);
+  EXPECT_DOUBLE_EQ(uses[0].memory_percent, 60);
+  EXPECT_DOUBLE_EQ(uses[0].ratio(), 0.5);
+  EXPECT_EQ(uses[0].compute_unit, "tensor cores");
+}
+
 TEST(Comparison, AReportAgainstItselfIsOneRun) {
   const RunTables run = run_with_own_times("a", 1000, {700, 700, 700, 700}, {100, 100, 100, 100});
   EXPECT_TRUE(compare_two(run, run).is_one_run);

@@ -29,6 +29,7 @@ TEST(GpuSamples, NvidiaSmisCsvInLocalTime) {
   EXPECT_EQ(samples[0].sm_clock_mhz, 1410);
   EXPECT_EQ(samples[0].max_sm_clock_mhz, 1980);
   EXPECT_EQ(samples[0].power_w, 300.12);
+  EXPECT_EQ(samples[0].temperature_c, 65);
   EXPECT_TRUE(samples[0].is_throttled);   // 4: software power cap
   EXPECT_FALSE(samples[1].is_throttled);  // 1: idle
   EXPECT_EQ(samples[1].power_w, -1);

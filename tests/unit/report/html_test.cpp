@@ -158,7 +158,7 @@ JobReport full_report(std::int32_t ranks) {
 
 TEST(Html, StaysSmallHoweverLargeTheJob) {
   if (!has_html()) GTEST_SKIP() << "built without npm: there is no report.html";
-  EXPECT_LT(to_html(full_report(64)).size(), 3'000'000U);
+  EXPECT_LT(to_html(full_report(64)).size(), 3'100'000U);
   EXPECT_LT(to_html(full_report(1024)).size(), 5'300'000U);
 }
 
@@ -235,6 +235,30 @@ TEST(PageViews, SumsAreOverAllTraceRanksAndTheMostComeFirst) {
   EXPECT_EQ(column<std::string>(views[0], "name"), (TextColumn{"large", "small"}));
   EXPECT_EQ(column<std::int64_t>(views[0], "total_ns"), (std::vector<std::int64_t>{50, 25}));
   EXPECT_EQ(column<std::int64_t>(views[0], "count"), (std::vector<std::int64_t>{6, 4}));
+  EXPECT_EQ(column<std::int64_t>(views[0], "trace_ranks"), (std::vector<std::int64_t>{3, 3}));
+}
+
+/// The 60 with most time by name, and one row without a name for what the others hold: 1 + 2 + ... + 10 ns.
+TEST(PageViews, KernelsBeyondSixtyAreOneRow) {
+  JobReport report = large_report(1);
+  Table table = make_table({"kernels",
+                            "",
+                            {{"trace_rank", ColumnKind::integer, "", ""},
+                             {"name", ColumnKind::text, "", ""},
+                             {"communication", ColumnKind::integer, "", ""},
+                             {"total_ns", ColumnKind::integer, "ns", ""},
+                             {"count", ColumnKind::integer, "", ""}}});
+  RowWriter rows(table);
+  for (std::int64_t k = 1; k <= 70; ++k)
+    rows << std::int64_t{0} << "kernel " + std::to_string(k) << std::int64_t{0} << k << std::int64_t{2};
+  report.tables = {table};
+  const std::vector<Table> views = page_views(report, {});
+  ASSERT_EQ(views.size(), 1U);
+  ASSERT_EQ(views[0].row_count(), 61U);
+  EXPECT_EQ(column<std::string>(views[0], "name")[59], "kernel 11");
+  EXPECT_EQ(column<std::string>(views[0], "name")[60], "");
+  EXPECT_EQ(column<std::int64_t>(views[0], "total_ns")[60], 55);
+  EXPECT_EQ(column<std::int64_t>(views[0], "count")[60], 20);
 }
 
 /// What the pages may do is told in their first lines: nothing but their own scripts and styles.

@@ -3,6 +3,8 @@ import {chart, palette, rankAxis} from "../charts.js";
 import {late, ranks, report, rows, view} from "../data.js";
 import {apart, bytes, count, duration, heading, node, rough, short, significant} from "../format.js";
 import {plainTable, sortableTable} from "../table.js";
+import {counterPoints, counterRoofline} from "./counters.js";
+import {waterfall} from "./waterfall.js";
 
 // Views that stand on one table each. Where the traces hold nothing for a view, it says what is missing.
 
@@ -17,24 +19,11 @@ function sumBy(list, key, ...fields) {
   return sums;
 }
 
-// Kernels: the sum of the top kernels over all ranks, most first, and what they leave.
+// Kernels: the sums over all ranks, most first.
 function kernels() {
   const list = view("kernels");
   if (list.length === 0) return absent("no kernel was recorded.", record.cuda);
-  const top = list;
-  let reached = 0;
-  const before = top.map((row) => { reached += row.total_ns; return reached - row.total_ns; });
-  return node("div", {}, chart({
-    grid: {left: 330}, legend: undefined, tooltip: {trigger: "axis", axisPointer: {type: "shadow"}, formatter: (hits) => {
-      const row = top[hits[0].dataIndex];
-      return `${short(row.name, 80)}\n${duration(row.total_ns)} in ${count(row.count)} executions`;
-    }},
-    xAxis: {type: "value", name: "kernel time, summed over ranks", nameLocation: "middle", nameGap: 28, axisLabel: {formatter: duration}},
-    yAxis: {type: "category", inverse: true, data: apart(top.map((row) => row.name), 46)},
-    series: [{type: "bar", stack: "sum", silent: true, itemStyle: {color: "transparent"}, data: before},
-      {type: "bar", stack: "sum", data: top.map((row) => ({value: row.total_ns, itemStyle: {color: row.communication ? palette[1] : palette[0]}}))}],
-  }, {height: 60 + 22 * top.length, description: "Time of the longest-running kernels over all ranks, added up"}),
-  node("h3", {}, "By rank"), plainTable("kernels", {limit: 40}));
+  return node("div", {}, waterfall(list), node("h3", {}, "By rank"), plainTable("kernels", {limit: 40}));
 }
 
 // One strip per kernel: every point is a trace rank, its place the ratio to the peers' median.
@@ -172,15 +161,18 @@ function roof(points) {
 // Kernels by arithmetic intensity under the ceiling of their GPU.
 function roofline() {
   const list = view("roofline").filter((row) => row.intensity > 0 && row.achieved_tflops > 0);
+  const sampled = counterPoints(view("kernel_counters"));
+  const ofCounters = sampled.length === 0 ? [] : [byRank(sampled, counterRoofline)];
+  if (list.length === 0 && sampled.length > 0) return node("div", {}, ofCounters);
   if (list.length === 0) {
-    const unknown = absent("the operations and bytes of no kernel are known.", record.compute);
+    const unknown = absent("the operations and bytes of no kernel are known, and no GPU metrics tell what kernels do.", record.compute);
     return rows("model_flops").length > 0 ? node("div", {}, unknown, plainTable("model_flops", {limit: 60})) : unknown;
   }
   const bounds = [...new Set(list.map((row) => row.bound))].sort();
   const label = (row) => `${short(row.kernel, 70)} on rank ${row.trace_rank}\n${significant(row.achieved_tflops, 3)} of ` +
     `${row.attainable_tflops > 0 ? significant(row.attainable_tflops, 3) : "unknown"} attainable TFLOP/s at ${significant(row.intensity, 3)} FLOP/byte; ` +
     `${count(row.count)} executions, ${duration(row.total_ns)}`;
-  return node("div", {}, byRank(list, (member, points) => chart({
+  return node("div", {}, ...ofCounters, sampled.length > 0 ? node("h3", {}, "By Nsight Compute") : null, byRank(list, (member, points) => chart({
     legend: {}, tooltip: {formatter: ({data}) => data[2] ? label(data[2]) : ""},
     xAxis: {type: "log", name: "arithmetic intensity, FLOP/byte", nameLocation: "middle", nameGap: 26}, yAxis: {type: "log", name: "achieved TFLOP/s", nameTextStyle: {align: "left"}},
     series: [...bounds.map((bound, index) => ({name: bound === "-" ? "not classified" : `bound by ${bound}`, type: "scatter", symbolSize: 11, itemStyle: {color: palette[index]},
@@ -262,11 +254,11 @@ export const analyses = [
   {id: "slack", title: "Slack of collectives", note: "How much longer a collective could take, at most, before any compute begins later, and the bus bandwidth, at least, at which nine of ten delay nothing.", build: slack},
   {id: "step-budget", title: "A step", note: "Every nanosecond of a rank once, over all steps; launch-paced: the host had not launched what ran next.", build: stepBudget},
   {id: "nvlink", title: "NVLink", note: "Counters of nsys' GPU metrics during and outside of collectives.", build: nvlink},
-  {id: "kernels", title: "Kernels", note: "The longest-running kernels over all ranks, added up from the left; communication in the other colour.", build: kernels},
+  {id: "kernels", title: "Kernels", note: "The longest-running kernels, added up from the left, with the share that they reach; communication is striped.", build: kernels},
   {id: "strips", title: "The same kernel on all ranks", note: "Median duration on each rank against the median of its peers.", build: kernelStrips},
   {id: "categories", title: "Categories", note: "GPU time by kind of kernel, no moment counted twice.", build: categories},
   {id: "utilisation", title: "GPU over time", note: "What the GPU of one rank did in each span of its window.", build: utilisation},
-  {id: "roofline", title: "Roofline", note: "Achieved against the GPU's peaks.", build: roofline},
+  {id: "roofline", title: "Roofline", note: "Achieved against the GPU's peaks: by the trace's own GPU metrics, or by Nsight Compute.", build: roofline},
   {id: "latency", title: "Launch latency", note: "From the launch call's start to the kernel's start, over all ranks.", build: latency},
   {id: "concurrency", title: "Streams at once", note: "How many streams of a GPU were busy at the same time, over all ranks.", build: concurrency},
   {id: "idle", title: "Idle GPUs", note: "Gaps between GPU activities, by why the GPU had nothing to do.", build: idle},

@@ -5,7 +5,7 @@ import {count, duration, node, percent} from "../format.js";
 
 // Where a step goes: a bar of the mean over ranks, and one of the late rank that the verdict is about.
 
-const parts = [
+export const parts = [
   {field: "compute_ns", name: "compute", colour: palette[0]},
   {field: "arrival_skew_ns", name: "waiting for who comes late", colour: palette[3], pattern: "stripes"},
   {field: "transfer_ns", name: "transfers that nothing hides", colour: palette[1], pattern: "dots"},

@@ -1,0 +1,118 @@
+#include "report/kernel_waterfall.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "report/comparison_text.hpp"
+
+namespace nsys_explain::report {
+namespace {
+
+/// Shares of kernel time, in percent, that a reader can choose.
+constexpr std::array thresholds = {50, 80, 90, 95, 100};
+constexpr int first_threshold = 90;
+constexpr std::size_t most_kernels = 100;
+
+struct Bar {
+  std::string name;
+  double now_ns = 0, base_ns = 0;
+  double before_ns = 0;  ///< all bars above it
+};
+
+/// By time now, then by time in the base, per basis of the comparison.
+std::vector<Bar> bars_of(const Comparison& comparison) {
+  std::map<std::string, Bar> by_name;
+  const RunProfile &current = comparison.current(), &base = comparison.base();
+  for (const MeanTime& kernel : current.kernels)
+    by_name[kernel.name].now_ns = kernel.mean_ns / comparison.amount(current);
+  for (const MeanTime& kernel : base.kernels) by_name[kernel.name].base_ns = kernel.mean_ns / comparison.amount(base);
+  std::vector<Bar> bars;
+  for (auto& [name, bar] : by_name) {
+    bars.push_back(bar);
+    bars.back().name = name;
+  }
+  std::stable_sort(bars.begin(), bars.end(), [](const Bar& a, const Bar& b) {
+    return std::pair(a.now_ns, a.base_ns) > std::pair(b.now_ns, b.base_ns);
+  });
+  for (std::size_t b = 1; b < bars.size(); ++b) bars[b].before_ns = bars[b - 1].before_ns + bars[b - 1].now_ns;
+  return bars;
+}
+
+/// The number of bars that reach a share of the time of all.
+std::size_t bars_until(const std::vector<Bar>& bars, double whole_ns, int percent) {
+  if (percent == 100) return bars.size();
+  const auto reached =
+      std::find_if(bars.begin(), bars.end(), [&](const Bar& bar) { return bar.before_ns >= whole_ns * percent / 100; });
+  return static_cast<std::size_t>(reached - bars.begin());
+}
+
+std::string chooser(const std::vector<Bar>& bars, double whole_ns) {
+  std::string choices = "<fieldset><legend>Kernels until they hold</legend>";
+  std::string told;
+  for (const int percent : thresholds) {
+    choices += fmt::format("<label><input type=\"radio\" name=\"until\" id=\"until-{0}\"{1}> {0}%</label> ", percent,
+                           percent == first_threshold ? " checked" : "");
+    const std::size_t shown = bars_until(bars, whole_ns, percent);
+    const double reached = shown == 0 ? 0 : bars[shown - 1].before_ns + bars[shown - 1].now_ns;
+    told += fmt::format("<p class=\"told at-{}\">{} of {} kernels hold {:.1f}% of {} of kernel time.</p>", percent,
+                        shown, bars.size(), 100 * reached / whole_ns, time_of(whole_ns));
+  }
+  return choices + "</fieldset>" + told;
+}
+
+std::string row_of(const Bar& bar, std::size_t place, const std::vector<std::size_t>& shown, double scale_ns,
+                   double whole_ns) {
+  std::string hidden;
+  for (std::size_t t = 0; t < thresholds.size(); ++t)
+    if (place >= shown[t]) hidden += fmt::format(" over-{}", thresholds[t]);
+  Change change;
+  if (bar.base_ns > 0) change.base = bar.base_ns;
+  if (bar.now_ns > 0) change.current = bar.now_ns;
+  const auto box = [&](const char* kind, double time_ns) {
+    return fmt::format("<i class=\"{}\" style=\"margin-left:{:.3f}%;width:{:.3f}%\"></i>", kind,
+                       100 * bar.before_ns / scale_ns, 100 * time_ns / scale_ns);
+  };
+  return fmt::format(
+      "<tr class=\"kernel{}\"><td>{}</td><td class=\"sum\"><div aria-hidden=\"true\">{}{}</div></td><td>{}</td><td>{}</td><td>{}</td><td>{:.1f}%</td></tr>\n",
+      hidden, html_text(bar.name), box("now", bar.now_ns), box("was", bar.base_ns), time_of(change.current),
+      time_of(change.base), change_text(change), 100 * (bar.before_ns + bar.now_ns) / whole_ns);
+}
+
+}  // namespace
+
+std::string kernel_waterfall(const Comparison& comparison) {
+  if (comparison.side_by_side) return {};
+  std::vector<Bar> bars = bars_of(comparison);
+  if (bars.empty()) return {};
+  const double whole_ns = bars.back().before_ns + bars.back().now_ns;
+  if (whole_ns <= 0) return {};
+  double scale_ns = whole_ns;
+  for (const Bar& bar : bars) scale_ns = std::max(scale_ns, bar.before_ns + bar.base_ns);
+  std::vector<std::size_t> shown;
+  for (const int percent : thresholds) shown.push_back(bars_until(bars, whole_ns, percent));
+  std::string out = fmt::format(
+      "<details id=\"waterfall\"><summary>Kernels by time, and before</summary>\n<p class=\"note\">Mean over ranks, per {}; each bar begins where the one above ends. <i class=\"now\"></i> now <i class=\"was\"></i> before</p>\n{}<div class=\"wide\"><table><thead><tr><th scope=\"col\">kernel</th><th scope=\"col\"></th><th scope=\"col\">now</th><th scope=\"col\">before</th><th scope=\"col\">change</th><th scope=\"col\">added up</th></tr></thead><tbody>\n",
+      basis_name(comparison.basis), chooser(bars, whole_ns));
+  for (std::size_t b = 0; b < std::min(bars.size(), most_kernels); ++b)
+    out += row_of(bars[b], b, shown, scale_ns, whole_ns);
+  out += "</tbody></table></div>\n";
+  if (bars.size() > most_kernels)
+    out += fmt::format("<p class=\"note\">{} more kernels are in compare.json.</p>\n", bars.size() - most_kernels);
+  return out + "</details>\n";
+}
+
+std::string waterfall_style() {
+  std::string style =
+      "details{margin:.6rem 0}summary{cursor:pointer;font-weight:600}fieldset{border:0;padding:0;margin:.4rem 0}fieldset legend{float:left;margin-right:.8rem}fieldset label{margin-right:.8rem}.told{display:none;margin:.2rem 0}td.sum{width:40%;min-width:12rem}td.sum i{display:block}.now{background:#3b7dd8;height:.7rem}.was{background:repeating-linear-gradient(135deg,#8b8f97 0 3px,transparent 3px 5px);height:.35rem;border-bottom:1px solid #8b8f97}.roofs{max-width:40rem;width:100%;display:block}.roofs text{font-size:11px;fill:currentColor}.roof{fill:none;stroke:currentColor;stroke-dasharray:5 4}circle.now{fill:#3b7dd8}circle.was{fill:none;stroke:#b8476b;stroke-width:2}.note i{display:inline-block;width:1.2rem;margin:0 .2rem 0 .8rem}";
+  for (const int percent : thresholds)
+    style += fmt::format(
+        "#waterfall:has(#until-{0}:checked) .over-{0}{{display:none}}#waterfall:has(#until-{0}:checked) .at-{0}{{display:block}}",
+        percent);
+  return style;
+}
+
+}  // namespace nsys_explain::report
