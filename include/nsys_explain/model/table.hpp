@@ -55,6 +55,7 @@ class ColumnSchemas {
     return *columns_;
   }
   void push_back(ColumnSchema column) { own().push_back(std::move(column)); }
+  void push_front(ColumnSchema column) { own().insert(begin(), std::move(column)); }
 
   template <class Archive>
   void save(Archive& archive) const {

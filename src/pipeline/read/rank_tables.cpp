@@ -188,8 +188,7 @@ std::vector<Table> run_analyses(std::span<const Analysis> analyses, const analys
 }  // namespace
 
 TableSchema with_trace_rank(TableSchema schema) {
-  std::vector<ColumnSchema>& columns = schema.columns.own();
-  columns.insert(columns.begin(), {"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
+  schema.columns.push_front({"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
   return schema;
 }
 

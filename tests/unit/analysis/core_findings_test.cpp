@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 template <class Declaration>
 Table joined(const Declaration& declaration) {
   TableSchema schema = declaration.table_schema();
-  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", ""});
+  schema.columns.push_front({"trace_rank", ColumnKind::integer, "", ""});
   return make_table(std::move(schema));
 }
 

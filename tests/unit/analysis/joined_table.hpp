@@ -19,7 +19,7 @@ struct JoinedRow {
 
 inline Table joined(const schema::Declaration& declaration, const std::vector<JoinedRow>& rows) {
   TableSchema schema = declaration.table_schema();
-  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", ""});
+  schema.columns.push_front({"trace_rank", ColumnKind::integer, "", ""});
   Table table = make_table(schema);
   RowWriter writer(table);
   for (const JoinedRow& row : rows) {

@@ -155,7 +155,7 @@ Table messages_of(const std::vector<std::vector<std::int64_t>>& bytes) {
   const Trace trace;
   const LaunchIndex launches(process.api_calls);
   TableSchema schema = messages_table({trace, process, process.devices[0], launches, {}, {}}).schema;
-  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", ""});
+  schema.columns.push_front({"trace_rank", ColumnKind::integer, "", ""});
   Table table = make_table(schema);
   RowWriter rows(table);
   for (std::size_t s = 0; s < bytes.size(); ++s) {

@@ -107,7 +107,7 @@ inline const Table& table_of(const std::vector<Table>& tables, std::string_view 
 /// Joins tables of one name as the pipeline does: the trace rank in front.
 inline Table join(const std::vector<Table>& of_ranks) {
   TableSchema schema = of_ranks.at(0).schema;
-  schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", ""});
+  schema.columns.push_front({"trace_rank", ColumnKind::integer, "", ""});
   Table joined = make_table(std::move(schema));
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
     auto& ranks = std::get<Integers>(joined.columns[0]);

@@ -25,7 +25,7 @@ struct Row {
 struct MadeJob {
   explicit MadeJob(const std::vector<Row>& rows) {
     TableSchema schema = schema::nvtx_coverage.table_schema();
-    schema.columns.insert(schema.columns.begin(), {"trace_rank", ColumnKind::integer, "", ""});
+    schema.columns.push_front({"trace_rank", ColumnKind::integer, "", ""});
     tables.push_back(make_table(schema));
     RowWriter writer(tables[0]);
     for (std::int32_t r = 0; const Row& row : rows) {
