@@ -41,6 +41,7 @@ EXIT CODES as of nsys-explain-mpi itself)";
 void add_run_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.option_defaults()->group("Results");
   app.add_option("-o,--out", job.output_directory, "Directory for the results; created")->capture_default_str();
+  app.add_option("--title", job.title, "What to call this run, in its reports");
   app.add_flag("-f,--force", job.overwrite, "Replace the results of an earlier run there; other files stay");
   app.add_flag("--csv", job.write_csv, "Write the tables as CSV, too");
   app.add_flag("--gpu-trace", job.gpu_trace,

@@ -42,7 +42,6 @@
 #include "pipeline/read/job_ranks.hpp"
 #include "pipeline/read/partial_report.hpp"
 #include "pipeline/read/rank_tables.hpp"
-#include "pipeline/read/ranks_without_ranges.hpp"
 #include "pipeline/read/reading.hpp"
 #include "pipeline/read/unfinished_run.hpp"
 #include "pipeline/run/heap.hpp"
@@ -277,9 +276,8 @@ void Run::attribute() {
     for (Table& table : side_file_tables(options_)) report_.tables.push_back(std::move(table));
     for (Table& table : member_tables(communicator_, cross_)) report_.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
-    if (std::optional<Warning> warning = ranks_without_ranges(report_.tables, ranks_))
-      report_.warnings.push_back(*std::move(warning));
     report_.activity.category_map = categories_->names();
+    report_.title = job_.title;
     report_.window = options_.window_text;
     report_.left_out = analysis::describe_left_out(report_.tables, attribution_.steps, attribution_.steps_apart);
   });

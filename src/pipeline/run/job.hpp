@@ -18,6 +18,7 @@ namespace nsys_explain::pipeline {
 struct JobSpecification {
   std::vector<std::string> inputs;  ///< files, directories, patterns
   std::string output_directory = "nsys-explain-report";
+  std::string title;       ///< --title: what the user calls the run, for its reports; empty: nothing
   bool overwrite = false;  ///< --force: replace results in a directory that is not empty
   bool write_csv = false;
   bool quiet = false;                        ///< no progress and no summary, only problems
@@ -62,7 +63,7 @@ struct JobSpecification {
   /// What a run needs of it that finishes this one.
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(inputs, write_csv, gpu_trace, export_reports, category_map_path, categories, categories_of,
+    archive(inputs, title, write_csv, gpu_trace, export_reports, category_map_path, categories, categories_of,
             elapsed_unprofiled, rank_map_path, rank_regex, topology_path, link_peaks_path, require_ranks, filter_time,
             filter_nvtx, steps, warmup_steps, whole_run, phase_map_path, ncu_path, cublas_log_path, weights_path,
             gpu_peaks_path, nvml_path, nvml_utc_offset_hours, inspector_directory, requests_path, nccl_log_paths,
