@@ -54,7 +54,6 @@
 #include "pipeline/run/threads.hpp"
 #include "pipeline/run/user_options.hpp"
 #include "pipeline/run/watch.hpp"
-#include "pipeline/run/whole_file.hpp"
 #include "pipeline/write/outcome.hpp"
 #include "pipeline/write/outputs.hpp"
 #include "pipeline/write/tables.hpp"
@@ -139,6 +138,7 @@ class Run {
   std::optional<TimelineRequest> timeline_;
   std::optional<RunPlan> plan_;
   MemoryBudget memory_;
+  KeptExports exports_;
   int threads_ = 1;
   std::optional<ReadSettings> reading_;
   std::vector<LocalTrace> local_traces_;  ///< of this tool rank
@@ -194,8 +194,8 @@ void Run::find_traces() {
 /// Each tool rank turns its own traces into small records.
 void Run::read() {
   threads_ = job_.threads ? *job_.threads : available_threads(communicator_);
-  reading_.emplace(ReadSettings{options_, unfinished_.records(), memory_, plan_->epoch_utc_ns, job_.reader, threads_,
-                                trace_access(job_), communicator_.size()});
+  reading_.emplace(ReadSettings{options_, unfinished_.records(), memory_, exports_, plan_->epoch_utc_ns, job_.reader,
+                                threads_, trace_access(job_), communicator_.size()});
   const std::vector<ingest::AssignedTrace> mine = traces_of(communicator_.rank(), *plan_);
   if (job_.memory_limit_bytes) {
     failure_.exit_code = wrong_usage;  // a limit that is too low, whenever it shows
@@ -346,10 +346,9 @@ void Run::write_report() {
     check_outside_files(job_);  // others may have written there meanwhile
   });
   has_results_ = true;
-  if (timeline_) {
+  if (timeline_)
     phases_.collective("writing the timeline",
                        [&] { write_timeline(communicator_, *timeline_, inquiry(), report_, problems_); });
-  }
   report_.run.phases = phases_.finished();
   report_.run.memory = memory_facts(communicator_, memory_);
 }

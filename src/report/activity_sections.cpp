@@ -93,8 +93,9 @@ std::string cell_text(const Table& sums, const ShownTable::Cell& cell, std::size
 }
 
 std::string shown_section(const JobReport& report, const ShownTable& shown) {
+  if (shown.title.empty()) return {};
   const Table sums = sums_of(report.tables, report, shown);
-  if (shown.title.empty() || sums.row_count() == 0) return {};
+  if (sums.row_count() == 0) return {};
   if (!shown.folding.order.empty() && column<std::int64_t>(sums, shown.folding.order)[0] == 0) return {};
   MarkdownTable table;
   for (const ShownTable::Cell& cell : shown.cells) {

@@ -187,7 +187,9 @@ Json what_if(const WhatIf& what_if) {
           {"saved_share", what_if.saved_share},
           {"low_share", nullable(what_if.low_share)},
           {"high_share", nullable(what_if.high_share)},
-          {"once_ns", what_if.once_ns > 0 ? Json(what_if.once_ns) : Json(nullptr)},
+          {"once_ns", what_if.pauses == 1 ? Json(what_if.pauses_ns) : Json(nullptr)},
+          {"pauses", what_if.pauses},
+          {"pauses_ns", what_if.pauses > 0 ? Json(what_if.pauses_ns) : Json(nullptr)},
           {"step_ns_before", what_if.step_ns_before},
           {"step_ns_after", what_if.step_ns_after}};
 }

@@ -35,8 +35,6 @@ cp "$(cat "$1")" "$out"
         """Lets what still stands at the gate go; later exports do not hang."""
         if not self.gate.exists():
             return
-        try:
-            os.close(os.open(self.gate, os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:
-            pass  # nobody there
+        # Stays open: who found the gate, and comes to it only now, does not stand there for good.
+        os.open(self.gate, os.O_RDWR | os.O_NONBLOCK)
         self.gate.unlink()

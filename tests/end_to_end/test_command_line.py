@@ -1,6 +1,7 @@
 """The command line as a user meets it: help by topics, mistyped words, defaults."""
 
 import pathlib
+import re
 
 from support import EndToEndTest, TOOL, main, run
 
@@ -29,6 +30,16 @@ class CommandLine(EndToEndTest):
         for topic in ("capture", "ranks", "part", "evidence", "outputs", "environment"):
             self.assertIn(f"  {topic} ", text)
             self.assertIn(self.run_tool("--help", topic), whole)
+
+    def test_every_option_stands_in_a_document(self):
+        root = pathlib.Path(__file__).parents[2]
+        known = {word for document in (root / "README.md", *(root / "docs").glob("*.md"))
+                 for word in re.findall(r"--[a-z][a-z0-9-]*", document.read_text())}
+        commands = ("merge", "show", "compare", "diff", "serve")
+        helps = [self.run_tool("--help")] + [self.run_tool(command, "--help") for command in commands]
+        options = {word for text in helps for word in re.findall(r"^ +(?:-\w,)?(--[a-z][a-z0-9-]*)", text, re.MULTILINE)}
+        self.assertGreater(len(options), 60)
+        self.assertEqual(options - known, {"--help", "--version"} - known)
 
     def test_a_report_is_named_by_its_directory_and_made_without_being_named(self):
         job = self.synth("job", "--nodes", "1", "--gpus-per-node", "2", "--steps", "4", "--layers", "2")

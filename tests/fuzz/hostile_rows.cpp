@@ -280,11 +280,12 @@ class Rows {
     const pipeline::UserOptions options;
     pipeline::TraceRecords records({});
     pipeline::MemoryBudget memory(std::nullopt);
+    pipeline::KeptExports exports;
     const auto discovery = ingest::merge_discoveries({{"here", ingest::discover({path.string()})}});
     pipeline::Progress progress(1, 1, false);
     const auto reader = draw.percent(20) ? ingest::Reader::sqlite : ingest::Reader::automatic;
     const auto traces =
-        pipeline::read_local_traces(discovery.traces, {options, records, memory, 0, reader, 1}, progress);
+        pipeline::read_local_traces(discovery.traces, {options, records, memory, exports, 0, reader, 1}, progress);
     Trial trial;
     trial.is_refused = traces.empty() || !traces.front().facts.analysed;
     if (trial.is_refused && !traces.empty() && traces.front().facts.input.message.empty())

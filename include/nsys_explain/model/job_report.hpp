@@ -265,8 +265,8 @@ struct WhatIf {
   std::vector<std::int32_t> after;              ///< whose work is as usual before, already; mostly of nobody
   std::string finding;                          ///< id of the finding about them; empty: none
   double saved_share = 0;                       ///< of the elapsed time of the analysed steps, from 0 to 1
-  std::optional<double> low_share, high_share;  ///< 95% interval; empty: it happened once
-  Nanoseconds once_ns = 0;                      ///< the time that one step alone lost; 0: it happened in several
+  std::optional<double> low_share, high_share;  ///< 95% interval; empty: nothing tells
+  std::int64_t pauses = 0, pauses_ns = 0;       ///< how many, and the time that these lost; 0: it happened in more
   Nanoseconds step_ns_before = 0, step_ns_after = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace nsys_explain::analysis {
 namespace {
 
-/// "(-21.8%, 95% interval 21.7 to 21.9%)"; of what happened once "(-72.6%)".
+/// "(-21.8%, 95% interval 21.7 to 21.9%)"; where nothing tells an interval "(-72.6%)".
 std::string share_text(const WhatIf& what_if) {
   std::string text = fmt::format("(-{:.1f}%", 100 * what_if.saved_share);
   if (what_if.low_share && what_if.high_share)
@@ -33,8 +33,11 @@ std::string saving_text(const WhatIf& what_if) {
   if (!what_if.after.empty())
     text += fmt::format(" alone saves nothing yet; once {} {} fixed, it", trace_ranks_text(what_if.after),
                         what_if.after.size() == 1 ? "is" : "are");
-  if (what_if.once_ns > 0)
-    return text + fmt::format(" saves one pause of {} {}", duration_text(what_if.once_ns), share_text(what_if));
+  if (what_if.pauses == 1)
+    return text + fmt::format(" saves one pause of {} {}", duration_text(what_if.pauses_ns), share_text(what_if));
+  if (what_if.pauses > 1)
+    return text + fmt::format(" saves {} pauses of {} in all {}", what_if.pauses, duration_text(what_if.pauses_ns),
+                              share_text(what_if));
   if (what_if.step_ns_before == 0) return text + fmt::format(" shortens the run {}", share_text(what_if));
   const TimeUnit unit = unit_of(what_if.step_ns_before);
   return text + fmt::format(" shortens a step from {} to {} {} {}", in_unit(what_if.step_ns_before, unit),

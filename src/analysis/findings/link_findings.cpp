@@ -1,18 +1,15 @@
 #include "analysis/findings/link_findings.hpp"
 
-#include <algorithm>
-#include <map>
 #include <span>
 #include <string_view>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/late_parts.hpp"
 #include "analysis/findings/straggler_findings.hpp"
-#include "analysis/links/messages.hpp"
 #include "analysis/links/slow_links.hpp"
 
 namespace nsys_explain::analysis {
@@ -110,102 +107,12 @@ Finding slow_link_finding(const JobReport& report, const SlowLink& link, Nanosec
   return finding;
 }
 
-void add_slow_links(const JobReport& report, std::vector<Finding>& findings) {
-  Nanoseconds window_ns = 0;
-  for (const RankSummary& rank : report.ranks) window_ns += rank.budget.window_ns;
-  for (const SlowLink& link : report.slow_links) findings.push_back(slow_link_finding(report, link, window_ns));
-}
-
-/// True where a slow link tells why the trace rank's NVLinks carry less.
-bool is_on_slow_link(const JobReport& report, std::int32_t trace_rank) {
-  return std::any_of(report.slow_links.begin(), report.slow_links.end(), [&](const SlowLink& link) {
-    return link.place != LinkPlace::node && link.place != LinkPlace::node_pair &&
-           std::find(link.trace_ranks.begin(), link.trace_ranks.end(), trace_rank) != link.trace_ranks.end();
-  });
-}
-
-/// GPUs that should carry equal traffic: same host, same model, same counter.
-void add_asymmetry(const JobReport& report, std::vector<Finding>& findings) {
-  constexpr std::size_t fewest_peers = 4;
-  constexpr double least_share = 0.7, least_difference_percent = 5;
-  std::map<std::tuple<std::string, std::string, std::string>, std::vector<const NvlinkUse*>> peers;
-  for (const NvlinkUse& use : report.nvlink.gpus) {
-    const auto rank = std::find_if(report.trace_ranks.begin(), report.trace_ranks.end(),
-                                   [&](const TraceRankIdentity& r) { return r.trace_rank == use.trace_rank; });
-    if (rank == report.trace_ranks.end() || !use.mean_during_percent) continue;
-    peers[{rank->host, rank->gpu_name, use.metric}].push_back(&use);
-  }
-  for (const auto& [key, uses] : peers) {
-    if (uses.size() < fewest_peers) continue;
-    std::vector<double> means;
-    for (const NvlinkUse* use : uses) means.push_back(*use->mean_during_percent);
-    std::sort(means.begin(), means.end());
-    const double median = means[means.size() / 2];
-    for (const NvlinkUse* use : uses) {
-      const double mean = *use->mean_during_percent;
-      if (mean >= least_share * median || median - mean < least_difference_percent) continue;
-      if (is_on_slow_link(report, use->trace_rank)) continue;
-      findings.push_back(
-          {"nvlink-asymmetry",
-           FindingSeverity::low,
-           fmt::format("the NVLinks of rank {} carry less during collectives than those of its host's other GPUs",
-                       use->trace_rank),
-           {fmt::format("{}: {:.1f}% of their peak, the median of {} GPUs of host '{}' is {:.1f}%", use->metric, mean,
-                        uses.size(), std::get<0>(key), median),
-            "a rank that waits long for others shows less traffic per time in collectives, too: compare its waits",
-            fmt::format("rows: nvlink where trace_rank = {}", use->trace_rank)},
-           "if its waits are not longer than its peers', compare the state of its links: nvidia-smi nvlink -s",
-           {},
-           {},
-           {use->trace_rank},
-           place_of(report, use->trace_rank)});
-    }
-  }
-}
-
-void add_idle_artefact(const JobReport& report, std::vector<Finding>& findings) {
-  std::int64_t samples = 0, artefacts = 0;
-  for (const NvlinkUse& use : report.nvlink.gpus) {
-    samples += use.samples + use.artefacts;
-    artefacts += use.artefacts;
-  }
-  if (artefacts * 20 < samples || artefacts == 0) return;
-  findings.push_back(
-      {"nvlink-idle-artefact",
-       FindingSeverity::info,
-       "NVLink counters read as fully utilised while links were idle",
-       {fmt::format(
-            "{} of {} samples read as (nearly) 100% on every counter though no collective ran, or as more than a link can carry; they are left out of all means",
-            artefacts, samples),
-        "a documented limitation of nsys' GPU metrics for inactive links"},
-       "trust means during collectives only; a newer driver and nsys may not show this"});
-}
-
-void add_unbalanced_exchange(const JobReport& report, std::vector<Finding>& findings) {
-  constexpr double telling_imbalance = 1.5;
-  for (const ExchangeBalance& balance : exchange_balances(report.tables)) {
-    const double imbalance =
-        static_cast<double>(balance.most_bytes) / static_cast<double>(std::max<std::int64_t>(balance.mean_bytes, 1));
-    if (imbalance < telling_imbalance) continue;
-    findings.push_back({"unbalanced-exchange",
-                        FindingSeverity::medium,
-                        fmt::format("rank {} sends {:.1f} times the mean in the all-to-alls of communicator {}",
-                                    balance.busiest_trace_rank, imbalance, balance.communicator),
-                        {fmt::format("{} bytes against a mean of {} over {} members; all wait for the fullest",
-                                     balance.most_bytes, balance.mean_bytes, balance.members),
-                         "rows: messages of this communicator, byte_matrix"},
-                        "balance what is exchanged: for experts, capacity factor and load-balancing loss"});
-  }
-}
-
 }  // namespace
 
-std::vector<Finding> find_link_problems(const JobReport& report) {
+std::vector<Finding> find_slow_links(const JobReport& report) {
   std::vector<Finding> findings;
-  add_slow_links(report, findings);
-  add_asymmetry(report, findings);
-  add_idle_artefact(report, findings);
-  add_unbalanced_exchange(report, findings);
+  for (const SlowLink& link : report.slow_links)
+    findings.push_back(slow_link_finding(report, link, windows_of(report).ranks_ns));
   return findings;
 }
 

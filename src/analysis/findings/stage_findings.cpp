@@ -9,6 +9,7 @@
 #include "analysis/causes/attributed_time.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/late_parts.hpp"
 #include "analysis/verdict/job_delays.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/job.hpp"
@@ -85,26 +86,25 @@ bool is_a_pipeline(const JobReport& report) {
 
 void add_pipeline_bubble_finding(const JobReport& report, Nanoseconds told_ns, std::vector<Finding>& findings) {
   if (!is_a_pipeline(report)) return;
-  Nanoseconds wait_ns = 0, windows_ns = 0;
-  for (const RankSummary& rank : report.ranks) {
-    wait_ns += rank.wait_ns;
-    windows_ns += rank.budget.window_ns;
-  }
+  Nanoseconds wait_ns = 0;
+  for (const RankSummary& rank : report.ranks) wait_ns += rank.wait_ns;
+  const Nanoseconds windows_ns = windows_of(report).ranks_ns;
   constexpr double least_bubble = 0.05;  // of the GPU time: schedules leave some
   const Nanoseconds left_ns = wait_ns - told_ns;
   const double part = share(left_ns, windows_ns);
   if (part < least_bubble) return;
   findings.push_back(
-      {"pipeline-bubble",
-       severity_of(part),
-       fmt::format(
+      {.id = "pipeline-bubble",
+       .severity = severity_of(part),
+       .title = fmt::format(
            "{:.1f}% of GPU time is pipeline stages waiting for each other without anybody being late: the schedule's bubble",
            100 * part),
-       {fmt::format("{} of waiting in collectives and exchanges{}", gpu_time_of(left_ns, windows_ns),
-                    told_ns > 0 ? ", besides that of other findings" : ""),
-        "with as many micro-batches as m, s stages alike wait for (s - 1) / (m + s - 1) of the time"},
-       "run more micro-batches per step, or an interleaved schedule (several parts of the model per stage)",
-       left_ns});
+       .evidence = {fmt::format("{} of waiting in collectives and exchanges{}", gpu_time_of(left_ns, windows_ns),
+                                told_ns > 0 ? ", besides that of other findings" : ""),
+                    "with as many micro-batches as m, s stages alike wait for (s - 1) / (m + s - 1) of the time"},
+       .recommendation =
+           "run more micro-batches per step, or an interleaved schedule (several parts of the model per stage)",
+       .cost_ns = left_ns});
 }
 
 void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& findings) {
@@ -113,28 +113,29 @@ void add_longest_stage_finding(const JobReport& report, std::vector<Finding>& fi
   const Stage stage = longest_stage(*balance);
   const std::vector<std::int32_t> ranks = trace_ranks_of(stage, report);
   if (ranks.empty() || is_named(ranks, report)) return;
-  Nanoseconds windows_ns = 0;
-  for (const RankSummary& rank : report.ranks) windows_ns += rank.budget.window_ns;
   const auto bins = static_cast<std::int64_t>(bins_of_steps(static_cast<std::size_t>(report.delay.steps)));
   const double longer = share(stage.longer_ns(), stage.others_kernel_ns);
   const Nanoseconds gain_ns = stage.longer_ns() * bins * std::ssize(report.ranks);
-  const double gain = share(gain_ns, windows_ns);
+  const double gain = share(gain_ns, windows_of(report).ranks_ns);
   const double waits = waiting_share(ranks, true, report), others_wait = waiting_share(ranks, false, report);
   if (longer < least_longer || gain < least_gain || waits >= others_wait) return;
   const auto ms = [](Nanoseconds time_ns) { return static_cast<double>(time_ns) * 1e-6; };
   findings.push_back(
-      {"longest-stage",
-       severity_of(gain, stage_time),
-       fmt::format("the pipeline stage of rank{} {} computes {:.0f}% longer than the others, which wait for it",
-                   ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "), 100 * longer),
-       {fmt::format(
-            "{:.3f} ms of kernels in a span of steps, {:.3f} ms in the median of the other stages; {:.3f} ms of it in kernels of a name, grid and block that other stages run, too (table stage_balance)",
-            ms(stage.kernel_ns), ms(stage.others_kernel_ns), ms(stage.shared_ns)),
-        fmt::format("it waits for {:.1f}% of its time, the others for {:.1f}%", 100 * waits, 100 * others_wait),
-        "a stage has no peers: the traces do not tell whether it has larger or more work than was meant (longer or more micro-batches, other shapes), or the model was divided so (layers, embedding, head and loss)"},
-       "compare its kernels with another stage's (table kernels_by_launch), then move layers from it to the others, or give the stage with the head or the embedding fewer layers",
-       gain_ns});
-  findings.back().trace_ranks = ranks;
+      {.id = "longest-stage",
+       .severity = severity_of(gain, stage_time),
+       .title =
+           fmt::format("the pipeline stage of rank{} {} computes {:.0f}% longer than the others, which wait for it",
+                       ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "), 100 * longer),
+       .evidence =
+           {fmt::format(
+                "{:.3f} ms of kernels in a span of steps, {:.3f} ms in the median of the other stages; {:.3f} ms of it in kernels of a name, grid and block that other stages run, too (table stage_balance)",
+                ms(stage.kernel_ns), ms(stage.others_kernel_ns), ms(stage.shared_ns)),
+            fmt::format("it waits for {:.1f}% of its time, the others for {:.1f}%", 100 * waits, 100 * others_wait),
+            "a stage has no peers: the traces do not tell whether it has larger or more work than was meant (longer or more micro-batches, other shapes), or the model was divided so (layers, embedding, head and loss)"},
+       .recommendation =
+           "compare its kernels with another stage's (table kernels_by_launch), then move layers from it to the others, or give the stage with the head or the embedding fewer layers",
+       .cost_ns = gain_ns,
+       .trace_ranks = ranks});
   if (!tell_saving(report, findings.back()))
     findings.back().title += fmt::format("; stages alike would save up to {:.1f}% of the GPU time", 100 * gain);
   findings.back().place = ranks.size() > 1 ? "pipeline stage " + stage.name : place_of(report, ranks.front());

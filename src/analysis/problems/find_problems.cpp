@@ -13,25 +13,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/findings/attribution_findings.hpp"
 #include "analysis/findings/capture_findings.hpp"
-#include "analysis/findings/communication_findings.hpp"
-#include "analysis/findings/connection_findings.hpp"
-#include "analysis/findings/contention_findings.hpp"
-#include "analysis/findings/core_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/link_findings.hpp"
-#include "analysis/findings/memory_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
 #include "analysis/findings/overlap_reasons.hpp"
-#include "analysis/findings/shared_gpu_findings.hpp"
 #include "analysis/findings/stage_findings.hpp"
-#include "analysis/findings/step_time_findings.hpp"
 #include "analysis/findings/straggler_findings.hpp"
 #include "analysis/questions/question.hpp"
-#include "analysis/tables/run_facts.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/names.hpp"
 
@@ -63,9 +54,15 @@ Nanoseconds cost_of(std::span<const Finding> findings) {
   return cost_ns;
 }
 
-Nanoseconds cost_of(std::span<const Finding> findings, std::string_view id) {
+/// Null where there is none.
+const Finding* find_by_id(std::span<const Finding> findings, std::string_view id) {
   const auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.id == id; });
-  return found == findings.end() ? 0 : found->cost_ns.value_or(0);
+  return found == findings.end() ? nullptr : &*found;
+}
+
+Nanoseconds cost_of(std::span<const Finding> findings, std::string_view id) {
+  const Finding* const found = find_by_id(findings, id);
+  return found == nullptr ? 0 : found->cost_ns.value_or(0);
 }
 
 /// What compute waits for once the last member has entered, as in table step_budget: no waiting, and nothing that the
@@ -118,11 +115,12 @@ void add_exposed_communication(const JobReport& report, const JobTotals& totals,
 
 void add_opaque_graphs(const JobTotals& totals, std::vector<Finding>& findings) {
   if (const double part = share(totals.opaque, totals.window); part >= share_worth_telling) {
-    findings.push_back({"opaque-graphs",
-                        severity_of(part),
-                        fmt::format("{:.1f}% of GPU time lies inside CUDA graphs recorded as one interval", 100 * part),
-                        {fmt::format("{}; their kernels and collectives are not recorded", gpu_time(totals.opaque))},
-                        "capture again with: nsys profile -t cuda,nvtx --cuda-graph-trace=node ..."});
+    findings.push_back(
+        {.id = "opaque-graphs",
+         .severity = severity_of(part),
+         .title = fmt::format("{:.1f}% of GPU time lies inside CUDA graphs recorded as one interval", 100 * part),
+         .evidence = {fmt::format("{}; their kernels and collectives are not recorded", gpu_time(totals.opaque))},
+         .recommendation = "capture again with: nsys profile -t cuda,nvtx --cuda-graph-trace=node ..."});
   }
 }
 
@@ -149,13 +147,15 @@ void add_unrelated_clocks(std::span<const SessionClock> sessions, std::vector<Fi
   std::vector<std::string> told;
   for (std::size_t g = 0; g < std::min(groups.size(), told_groups); ++g) told.push_back(describe_group(groups[g]));
   findings.push_back(
-      {"clocks-unrelated",
-       FindingSeverity::medium,
-       "some sessions' clocks cannot be related: no lateness is stated between them",
-       {fmt::format("{} groups of sessions: {}{}", groups.size(), fmt::join(told, "; "),
-                    groups.size() > told_groups ? "; ..." : ""),
-        "neither a shared host clock nor matched collectives relate them: a wait for another group is not seen"},
-       "capture the same collectives on all ranks; on several nodes nsys 2026.4 offers --enable vclock"});
+      {.id = "clocks-unrelated",
+       .severity = FindingSeverity::medium,
+       .title = "some sessions' clocks cannot be related: no lateness is stated between them",
+       .evidence =
+           {fmt::format("{} groups of sessions: {}{}", groups.size(), fmt::join(told, "; "),
+                        groups.size() > told_groups ? "; ..." : ""),
+            "neither a shared host clock nor matched collectives relate them: a wait for another group is not seen"},
+       .recommendation =
+           "capture the same collectives on all ranks; on several nodes nsys 2026.4 offers --enable vclock"});
 }
 
 /// Of jobs without communication kernels, calls of the host.
@@ -169,63 +169,70 @@ bool communicates_by_kernels(const JobReport& report) {
 Finding find_withheld(const JobReport& report) {
   if (!communicates_by_kernels(report)) {
     return {
-        "withheld-arrivals",
-        FindingSeverity::medium,
-        fmt::format("{} calls into MPI are in no collective: nothing tells their communicators",
-                    report.withheld_arrivals),
-        {"handles of communicators differ from process to process; which of them are one is concluded from when calls end, and no conclusion is drawn where that is not clear"},
-        "capture with a version of nsys that records commUid (table MPI_COLLECTIVES_EVENTS)"};
+        .id = "withheld-arrivals",
+        .severity = FindingSeverity::medium,
+        .title = fmt::format("{} calls into MPI are in no collective: nothing tells their communicators",
+                             report.withheld_arrivals),
+        .evidence =
+            {"handles of communicators differ from process to process; which of them are one is concluded from when calls end, and no conclusion is drawn where that is not clear"},
+        .recommendation = "capture with a version of nsys that records commUid (table MPI_COLLECTIVES_EVENTS)"};
   }
   return {
-      "withheld-arrivals",
-      FindingSeverity::medium,
-      fmt::format("{} communication kernels are in no collective: nothing tells their communicators",
-                  report.withheld_arrivals),
-      {"without NCCL's payload, which streams communicate with each other is concluded from when operations end; where several communicators share a stream, or their operations end alike, no conclusion is drawn"},
-      "export again with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 or later records communicators)"};
+      .id = "withheld-arrivals",
+      .severity = FindingSeverity::medium,
+      .title = fmt::format("{} communication kernels are in no collective: nothing tells their communicators",
+                           report.withheld_arrivals),
+      .evidence =
+          {"without NCCL's payload, which streams communicate with each other is concluded from when operations end; where several communicators share a stream, or their operations end alike, no conclusion is drawn"},
+      .recommendation =
+          "export again with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 or later records communicators)"};
 }
 
-void add_quality_findings(const JobReport& report, const JobTotals& totals, std::vector<Finding>& findings) {
+/// `may_communicate`: by kernels that look like it.
+void add_quality_findings(const JobReport& report, const JobTotals& totals, bool may_communicate,
+                          std::vector<Finding>& findings) {
   const bool communicates = totals.communication > 0 || totals.opaque > 0;
-  auto unknown = find_unknown_communication(report);
-  if (report.instances == 0 && report.trace_ranks.size() > 1 && !communicates && !unknown) {
-    findings.push_back({"no-communication",
-                        FindingSeverity::info,
-                        "no communication between the ranks was recorded: nobody can be late for another",
-                        {fmt::format("{} ranks without a communication kernel", report.trace_ranks.size())},
-                        "if they do communicate, capture the steps in which they do"});
+  if (report.instances == 0 && report.trace_ranks.size() > 1 && !communicates && !may_communicate) {
+    findings.push_back({.id = "no-communication",
+                        .severity = FindingSeverity::info,
+                        .title = "no communication between the ranks was recorded: nobody can be late for another",
+                        .evidence = {fmt::format("{} ranks without a communication kernel", report.trace_ranks.size())},
+                        .recommendation = "if they do communicate, capture the steps in which they do"});
   }
   if (report.instances == 0 && report.trace_ranks.size() > 1 && communicates) {
-    findings.push_back({"no-collectives",
-                        FindingSeverity::medium,
-                        "no collective could be matched across ranks",
-                        {fmt::format("{} ranks, {} communication kernels without a counterpart",
-                                     report.trace_ranks.size(), report.unmatched_arrivals + report.withheld_arrivals)},
-                        "capture all ranks over the same steps; with CUDA graphs add --cuda-graph-trace=node"});
+    findings.push_back(
+        {.id = "no-collectives",
+         .severity = FindingSeverity::medium,
+         .title = "no collective could be matched across ranks",
+         .evidence = {fmt::format("{} ranks, {} communication kernels without a counterpart", report.trace_ranks.size(),
+                                  report.unmatched_arrivals + report.withheld_arrivals)},
+         .recommendation = "capture all ranks over the same steps; with CUDA graphs add --cuda-graph-trace=node"});
   }
   if (report.withheld_arrivals > 0) findings.push_back(find_withheld(report));
   const bool no_payload = std::any_of(report.communicators.begin(), report.communicators.end(),
                                       [](const auto& c) { return !is_told_by_calls(c.evidence) && c.instances > 0; });
   if (no_payload) {
     findings.push_back(
-        {"no-nccl-payload",
-         FindingSeverity::info,
-         "message sizes and communicators are not in (all of) the traces: collectives were matched by order",
-         {"sequences are equal on all members, or aligned; bandwidths need sizes and are left out"},
-         "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 or later records communicators)"});
+        {.id = "no-nccl-payload",
+         .severity = FindingSeverity::info,
+         .title = "message sizes and communicators are not in (all of) the traces: collectives were matched by order",
+         .evidence = {"sequences are equal on all members, or aligned; bandwidths need sizes and are left out"},
+         .recommendation =
+             "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 or later records communicators)"});
   }
   if (report.clock.violations * 10 > report.instances) {
     findings.push_back(
-        {"infeasible-matches",
-         FindingSeverity::high,
-         fmt::format("{} of {} matched collectives are impossible: a member left before the last one entered",
-                     report.clock.violations, report.instances),
-         {"operations of different groups were probably taken for one: without NCCL's payload the traces do not say who belongs to a communicator",
-          "nothing about lateness is drawn from them; waits, bandwidths and verdicts leave them out"},
-         "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 or later records communicators)"});
+        {.id = "infeasible-matches",
+         .severity = FindingSeverity::high,
+         .title = fmt::format("{} of {} matched collectives are impossible: a member left before the last one entered",
+                              report.clock.violations, report.instances),
+         .evidence =
+             {"operations of different groups were probably taken for one: without NCCL's payload the traces do not say who belongs to a communicator",
+              "nothing about lateness is drawn from them; waits, bandwidths and verdicts leave them out"},
+         .recommendation =
+             "export with: nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep (NCCL 2.25 or later records communicators)"});
   }
   if (!report.trace_ranks.empty()) add_unrelated_clocks(report.clock.sessions, findings);
-  if (unknown) findings.push_back(*std::move(unknown));
 }
 
 /// What is missing comes first, then what saves time when mended, most first; then the rest by severity and cost.
@@ -250,32 +257,21 @@ std::vector<Finding> find_problems(const JobReport& report) {
   // A delay that rotates is all but that of stragglers, and long waits may be for suspects: both look at one thing.
   const Nanoseconds told_ns = std::max(
       {by_late_ranks_ns, by_stragglers_ns + cost_of(findings, "rotating-delay"), cost_of(findings, "long-waits")});
+  std::vector<Finding> of_questions;
+  for (const Question& question : all_questions())
+    if (question.find != nullptr) question.find(report, of_questions);
   add_longest_stage_finding(report, findings);
-  add_step_time_finding(report, findings);
-  std::vector<Finding> link_findings = find_link_problems(report);
+  std::vector<Finding> link_findings = find_slow_links(report);
   Nanoseconds late_ns = told_ns + cost_of(link_findings);
   for (const SlowLink& link : report.slow_links) late_ns -= link.lost_ns;
   if (waiting_is_known(report))
     add_pipeline_bubble_finding(report, late_ns + cost_of(findings, "longest-stage"), findings);
-  Nanoseconds setup_ns = 0;
-  if (std::optional<Finding> setup = find_connection_setup(report)) {
-    setup_ns = setup->cost_ns.value_or(0);
-    findings.push_back(*std::move(setup));
-  }
-  add_exposed_communication(report, totals, late_ns, setup_ns, findings);
-  if (std::optional<Finding> contention = find_contention(report)) findings.push_back(*std::move(contention));
+  add_exposed_communication(report, totals, late_ns, cost_of(of_questions, "connection-setup"), findings);
   add_opaque_graphs(totals, findings);
-  for (const Question& question : all_questions())
-    if (question.find != nullptr) question.find(report, findings);
-  add_quality_findings(report, totals, findings);
+  add_quality_findings(report, totals, find_by_id(of_questions, "unknown-communication") != nullptr, findings);
   for (Finding& finding : link_findings) findings.push_back(std::move(finding));
   add_late_without_cost(report, findings);
-  add_attribution_findings(report, findings);
-  add_run_fact_findings(report, findings);
-  add_shared_gpu_finding(report, findings);
-  add_core_findings(report, findings);
-  add_memory_growth_finding(report, findings);
-  add_dominant_kernel_finding(report, findings);
+  std::move(of_questions.begin(), of_questions.end(), std::back_inserter(findings));
   for (Finding& finding : findings)
     if (!finding.mended && !names_who_is_late(finding)) tell_saving(report, finding);
   const bool somebody_is_late = std::any_of(findings.begin(), findings.end(), names_who_is_late);

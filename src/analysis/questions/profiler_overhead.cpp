@@ -7,6 +7,7 @@
 
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/late_parts.hpp"
+#include "analysis/tables/os_runtime.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {
@@ -50,6 +51,8 @@ void find_profiler_overhead(const JobReport& report, std::vector<Finding>& findi
 
 Question profiler_overhead() {
   return {.shown = {.table = "profiler_overhead", .findings = {"profiler-overhead"}, .view = "host"},
+          .rows = overhead_table,
+          .of_hosts = true,
           .find = find_profiler_overhead};
 }
 

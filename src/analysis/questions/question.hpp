@@ -15,8 +15,8 @@ struct Question {
   /// The table of one trace rank; null where an analysis that makes several makes it, too.
   Table (*rows)(const RankEvents&) = nullptr;
   bool of_hosts = false;  ///< of a process without GPU work, too
-  /// Adds what is wrong about the job. Reads everything of the report but `findings`; of its tables those that the
-  /// trace ranks made by themselves. Null: nothing can be.
+  /// Adds what is wrong about the job. Reads everything of the report but `findings` and the tables that sum it up.
+  /// Null: nothing can be.
   void (*find)(const JobReport&, std::vector<Finding>&) = nullptr;
 };
 

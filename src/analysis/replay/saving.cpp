@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <numbers>
 #include <numeric>
 #include <utility>
@@ -17,12 +19,17 @@ namespace {
 /// The replay errs by the same on all steps, for all that is known: more steps do not make it less.
 constexpr double normal_95 = 1.96;
 
-/// What the other steps save together is less than a tenth of it: they are as usual, give or take their noise.
-bool happened_once(std::span<const double> saved) {
-  if (saved.size() < 2) return false;
-  const double most = *std::max_element(saved.begin(), saved.end());
+/// In how many steps it was saved: what the others save together is less than a tenth of that, so they are as usual,
+/// give or take their noise. 0: in half of the steps or more, so the usual step loses it, or in enough for an interval.
+std::int64_t count_pauses(std::vector<double> saved) {
+  std::sort(saved.begin(), saved.end(), std::greater<>());
   const double all = std::accumulate(saved.begin(), saved.end(), 0.0);
-  return most > 0 && all - most < 0.1 * most;
+  double in_pauses = 0;
+  for (std::size_t pauses = 1; 2 * pauses < saved.size() && pauses < fewest_samples; ++pauses) {
+    in_pauses += saved[pauses - 1];
+    if (in_pauses > 0 && all - in_pauses < 0.1 * in_pauses) return static_cast<std::int64_t>(pauses);
+  }
+  return 0;
 }
 
 double as_share(double value) {
@@ -95,13 +102,13 @@ Saving measure_saving(std::span<const double> before_ns, std::span<const double>
     saved.push_back((before_ns[s] - after_ns[s]) / step_ns);
     if (after_ns[s] <= longest_ns) left.push_back(after_ns[s] / step_ns);
   }
-  if (happened_once(saved) && saved_ns > 0) {
-    saving.once_ns = saved_ns;
-    return saving;
-  }
+  if (saved_ns > 0) saving.pauses = count_pauses(saved);
+  if (saving.pauses > 0) saving.pauses_ns = saved_ns;
+  if (saving.pauses == 1) return saving;
   if (left.size() >= fewest_samples) saving.twin_differs = std::numbers::sqrt2 * mean_half_width(left);
   if (!error) return saving;
   const double half_width = std::hypot(mean_half_width(saved), normal_95 * *error);
+  if (share <= half_width && share + half_width >= 1) return saving;
   saving.low = as_share(share - half_width);
   saving.high = as_share(share + half_width);
   return saving;

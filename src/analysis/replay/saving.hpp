@@ -35,16 +35,20 @@ struct Saving {
   double share = 0;
   /// By chance alone, by how its steps vary (95%), a job without the fault differs as much; 0: too few steps tell.
   double twin_differs = 0;
-  /// 95% interval of the mean over steps; empty: it happened once, or nothing tells how much the replay errs.
+  /// 95% interval of the mean over steps; empty: it happened once, it would be from 0 to 1, or nothing tells how much
+  /// the replay errs.
   std::optional<double> low, high;
-  Nanoseconds once_ns = 0;  ///< what it saves, where one step holds nearly all of it; 0: it does not
+  /// In how many steps nearly all of it is saved, where these are fewer than eight and than half of all, and what
+  /// is saved; 0: in more.
+  std::int64_t pauses = 0;
+  Nanoseconds pauses_ns = 0;
 };
 
 /// `before_ns`, `after_ns`: the durations of the steps, equally many; `saved_ns` of `elapsed_ns` in all; `error`: of
 /// the replay, as a share of a step; empty: not known.
 ///
 ///     100 steps save 2 ms each of 20:  10%, an interval as wide as the steps differ and the replay errs
-///     one of them saves 4 s, the others nothing:  no mean over steps tells how often that comes, so no interval
+///     two of them save 2 s each, the others nothing:  two pauses of 4 s in all; an interval from 0 to 1 is none
 Saving measure_saving(std::span<const double> before_ns, std::span<const double> after_ns, Nanoseconds saved_ns,
                       Nanoseconds elapsed_ns, std::optional<double> error);
 

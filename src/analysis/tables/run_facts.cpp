@@ -78,68 +78,6 @@ std::vector<std::string_view> frameworks_of(const RankEvents& events) {
   return found;
 }
 
-/// Facts that should be the same for all ranks of a job, by what a difference means.
-struct Sameness {
-  const char* id;
-  FindingSeverity severity;
-  const char* title;
-  std::vector<std::string_view> facts;
-  const char* meaning;
-  const char* recommendation;
-};
-
-const std::vector<Sameness>& samenesses() {
-  static const std::vector<Sameness> all = {
-      {"mixed-gpus",
-       FindingSeverity::medium,
-       "the job's ranks run on different GPUs",
-       {"gpu", "gpu_chip", "compute_capability", "multiprocessors", "sm_clock_limit", "gpu_memory",
-        "gpu_memory_bandwidth"},
-       "in a job that synchronises, the slowest kind sets the pace of all",
-       "ask the scheduler for one kind of GPU, or give the slower ones less work"},
-      {"mixed-software",
-       FindingSeverity::low,
-       "the job's ranks run on different drivers or systems",
-       {"driver", "cuda_driver", "os", "linux_kernel", "network_driver"},
-       "releases differ in speed and in what they support, which looks like slow hardware",
-       "install the same driver and system everywhere, or test whether the slow ranks are those that differ"},
-      {"mixed-hosts",
-       FindingSeverity::low,
-       "the job's ranks run on hosts with different CPUs",
-       {"cpu", "cpu_cores"},
-       "a slower host launches later: see whether its ranks starve their GPUs",
-       "compare launch times (table launches) between the hosts"},
-      {"mixed-captures",
-       FindingSeverity::low,
-       "the ranks were not captured alike",
-       {"nsys", "traced", "cuda_graphs"},
-       "what one capture records and another does not looks like a difference between the ranks",
-       "capture all ranks with the same nsys and options"}};
-  return all;
-}
-
-std::string rank_names(const std::vector<std::int32_t>& ranks) {
-  constexpr std::size_t most_named = 8;
-  if (ranks.size() <= most_named) return fmt::format("{}", fmt::join(ranks, ", "));
-  return fmt::format("{} and {} more", fmt::join(ranks.begin(), ranks.begin() + most_named, ", "),
-                     ranks.size() - most_named);
-}
-
-std::string evidence_of(const RunFactSummary& fact) {
-  constexpr std::size_t most_values = 4;
-  std::string text = fmt::format("{}:", fact.name);
-  for (std::size_t v = 0; v < std::min(fact.values.size(), most_values); ++v) {
-    const RunFactSummary::Value& value = fact.values[v];
-    const std::string who =
-        v == 0 && value.trace_ranks.size() > 1
-            ? fmt::format("{} ranks", value.trace_ranks.size())
-            : fmt::format("rank{} {}", value.trace_ranks.size() == 1 ? "" : "s", rank_names(value.trace_ranks));
-    text += fmt::format("{} {} ({})", v > 0 ? "," : "", value.value, who);
-  }
-  if (fact.values.size() > most_values) text += fmt::format(", and {} more", fact.values.size() - most_values);
-  return text;
-}
-
 }  // namespace
 
 Table run_facts_table(const RankEvents& events) {
@@ -178,19 +116,6 @@ std::vector<RunFactSummary> summarise_run_facts(const std::vector<Table>& joined
     facts.push_back(std::move(fact));
   }
   return facts;
-}
-
-void add_run_fact_findings(const JobReport& report, std::vector<Finding>& findings) {
-  for (const Sameness& sameness : samenesses()) {
-    Finding finding{sameness.id, sameness.severity, sameness.title, {}, sameness.recommendation};
-    for (const RunFactSummary& fact : report.run_facts) {
-      const bool belongs = std::find(sameness.facts.begin(), sameness.facts.end(), fact.name) != sameness.facts.end();
-      if (belongs && fact.values.size() > 1) finding.evidence.push_back(evidence_of(fact));
-    }
-    if (finding.evidence.empty()) continue;
-    finding.evidence.push_back(sameness.meaning);
-    findings.push_back(std::move(finding));
-  }
 }
 
 }  // namespace nsys_explain::analysis

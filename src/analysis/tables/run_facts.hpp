@@ -17,8 +17,4 @@ Table run_facts_table(const RankEvents& events);
 /// The facts of all trace ranks, from the joined table.
 std::vector<RunFactSummary> summarise_run_facts(const std::vector<Table>& joined);
 
-/// Findings mixed-gpus, mixed-software, mixed-hosts and mixed-captures: facts that should be the same for every rank of
-/// one job and are not. A trace rank whose export does not tell a fact does not differ in it.
-void add_run_fact_findings(const JobReport& report, std::vector<Finding>& findings);
-
 }  // namespace nsys_explain::analysis

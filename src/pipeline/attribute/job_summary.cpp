@@ -113,8 +113,7 @@ JobReport summarise_job(const JobRanks& job, const ClockReport& clock, const Cro
   for (const analysis::Question& question : analysis::all_questions()) report.shown.push_back(question.shown);
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
-  if (std::optional<Warning> warning = ranks_without_ranges(rank_tables, job))
-    report.warnings.push_back(*std::move(warning));
+  for (Warning& one : ranks_without_ranges(rank_tables, job)) report.warnings.push_back(std::move(one));
   report.warnings = tidy_warnings(std::move(report.warnings));
   report.tables = std::move(links.tables);
   report.tables.push_back(analysis::byte_matrix_table(rank_tables));

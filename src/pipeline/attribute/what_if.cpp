@@ -25,7 +25,8 @@ void set_saving(const JobReplay& job, const analysis::ReplayedTime& unmended, co
   what_if.saved_share = saving.share;
   what_if.low_share = saving.low;
   what_if.high_share = saving.high;
-  what_if.once_ns = saving.once_ns;
+  what_if.pauses = saving.pauses;
+  what_if.pauses_ns = saving.pauses_ns;
   const auto steps = static_cast<std::int64_t>(job.steps_of(unmended).lengths_ns.size());
   if (steps == 0) return;
   what_if.step_ns_before = job.elapsed_ns(unmended) / steps;
@@ -186,6 +187,7 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   }
   if (!job.is_here()) return;
   report.critical_path = critical_path_of(job.graph(), job.measured(), setting);
+  if (report.instances == 0) return;  // one trace rank without collectives: there is nobody to mend
   std::vector<PlannedScenario> scenarios = scenarios_of_culprits(report, setting.job);
   for (PlannedScenario& one : scenarios_of_all(job.graph(), job.replay(), setting)) scenarios.push_back(std::move(one));
   std::vector<analysis::Scenario> to_run;

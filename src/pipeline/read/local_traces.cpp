@@ -93,12 +93,11 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
 }
 
 /// Reports come here only where the user asked for their export.
-Trace read_events(const std::string& path, const ingest::ScanOptions& options) {
+Trace read_events(const std::string& path, const ingest::ScanOptions& options, KeptExports& exports) {
   if (!ingest::needs_export(path)) return ingest::read_trace(path, options);
-  const ingest::ScratchDirectory scratch;
-  ingest::ExportedInput exported = ingest::export_input(path, scratch.path().string());
-  Trace trace = ingest::read_trace(exported.path, options);
-  trace.warnings.insert(trace.warnings.end(), exported.warnings.begin(), exported.warnings.end());
+  const std::shared_ptr<const MadeExport> exported = exports.of(path);
+  Trace trace = ingest::read_trace(exported->made.path, options);
+  trace.warnings.insert(trace.warnings.end(), exported->made.warnings.begin(), exported->made.warnings.end());
   return trace;
 }
 
@@ -193,7 +192,7 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
   try {
     ingest::ScanOptions learning = scan_options;
     learning.learnt_zones = &local.zones;
-    Trace trace = read_events(assigned.path, learning);
+    Trace trace = read_events(assigned.path, learning, settings.exports);
     if (has_losses(trace.warnings)) local.zones.clear();
     trace.session.path = assigned.name;
     local.facts.session = trace.session;
@@ -350,12 +349,13 @@ void read_again(const ingest::AssignedTrace& assigned, const ReadSettings& setti
   ReadingRound round = next_round({&cost, 1}, settings.threads, settings.memory.room());
   if (round.traces == 0) round = {1, 1, true};
   const MemoryBudget::EventPlace place(settings.memory, round.in_files, assigned.name);
-  // Another export of a report may have other pages, of a file with a log beside it the fingerprint does not tell all,
-  // and ranges that make up a window may lie anywhere.
-  const bool by_part = !ingest::needs_export(assigned.path) && !ingest::has_sidecar(assigned.path) &&
-                       !settings.options.analysis.window.any();
-  Trace trace = read_events(assigned.path,
-                            {settings.reader, round.threads_each, {}, by_part ? part : ingest::FilePart{}, nullptr});
+  // A new export may have other pages, of a file with a log beside it the fingerprint does not tell all, and ranges
+  // that make up a window may lie anywhere.
+  const bool has_same_pages =
+      ingest::needs_export(assigned.path) ? settings.exports.holds(assigned.path) : !ingest::has_sidecar(assigned.path);
+  const bool by_part = has_same_pages && !settings.options.analysis.window.any();
+  const ingest::FilePart some = by_part ? part : ingest::FilePart{};
+  Trace trace = read_events(assigned.path, {settings.reader, round.threads_each, {}, some, nullptr}, settings.exports);
   const collectives::KernelClasses classes(trace, settings.options.communication_kernels);
   select_window(trace, classes, settings.options.analysis, settings.epoch_utc_ns, trace.warnings);
   analysis::clip_to_launched(trace, windows);

@@ -22,6 +22,7 @@
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/trace.hpp"
 #include "nsys_explain/model/work.hpp"
+#include "pipeline/read/kept_exports.hpp"
 #include "pipeline/read/packed_tables.hpp"
 #include "pipeline/run/compress.hpp"
 #include "pipeline/run/memory_budget.hpp"
@@ -93,6 +94,7 @@ struct ReadSettings {
   const UserOptions& options;
   TraceRecords& records;  ///< a trace with a record is not read
   MemoryBudget& memory;
+  KeptExports& exports;
   Nanoseconds epoch_utc_ns = 0;  ///< where a window of time counts from; 0 where there is none
   ingest::Reader reader = ingest::Reader::automatic;
   int threads = 1;  ///< several small traces are read at once, the rows of a large one by several threads

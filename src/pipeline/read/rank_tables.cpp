@@ -19,7 +19,6 @@
 #include "analysis/links/messages.hpp"
 #include "analysis/questions/question.hpp"
 #include "analysis/tables/categories.hpp"
-#include "analysis/tables/contended_kernels.hpp"
 #include "analysis/tables/expert_rules.hpp"
 #include "analysis/tables/gpu_counters.hpp"
 #include "analysis/tables/gpu_idle.hpp"
@@ -33,9 +32,7 @@
 #include "analysis/tables/os_runtime.hpp"
 #include "analysis/tables/phases.hpp"
 #include "analysis/tables/roofline.hpp"
-#include "analysis/tables/run_facts.hpp"
 #include "analysis/tables/streams.hpp"
-#include "analysis/tables/thread_cores.hpp"
 #include "analysis/tables/traced_calls.hpp"
 #include "model/sparing_growth.hpp"
 #include "nsys_explain/model/trace_rank_index.hpp"
@@ -198,7 +195,6 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
                                     const analysis::AnalysisOptions& options, int threads, KnownOfDevice known,
                                     const std::vector<std::function<void()>>& beside) {
   std::vector<Analysis> analyses = {
-      analysis::run_facts_table,
       analysis::nvlink_table,
       analysis::nvlink_over_time_table,
       analysis::network_table,
@@ -209,7 +205,6 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
       },
       analysis::kernel_tables,
       analysis::kernel_histogram_table,
-      analysis::contended_kernels_table,
       analysis::kernel_pacing_tables,
       analysis::elapsed_table};
   for (const std::function<void()>& other : beside) {
@@ -221,8 +216,7 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
   const Analysis before_those[] = {
       analysis::launch_tables,       analysis::api_tables,
       analysis::gpu_counter_tables,  analysis::expert_rule_tables,
-      analysis::overhead_table,      analysis::thread_states_table,
-      analysis::thread_cores_table,  analysis::call_stacks_table,
+      analysis::thread_states_table, analysis::call_stacks_table,
       analysis::library_calls_table, [&](const analysis::RankEvents&) { return analysis::idle_tables(with_calls); },
       analysis::stream_tables,       analysis::utilisation_table,
       analysis::cuda_graphs_table,   analysis::memory_operation_tables,
@@ -251,8 +245,8 @@ LocalRank read_host_process(const Trace& trace, const TraceRankKey& key) {
   const analysis::RankEvents events{trace, *process, none, launches, {}, {}};
   std::vector<Table> tables = analysis::host_range_tables(events);
   for (Table& table : analysis::api_tables(events)) tables.push_back(std::move(table));
-  for (const auto& analyse : {analysis::run_facts_table, analysis::overhead_table, analysis::thread_states_table,
-                              analysis::thread_cores_table, analysis::call_stacks_table, analysis::library_calls_table})
+  for (const auto& analyse :
+       {analysis::thread_states_table, analysis::call_stacks_table, analysis::library_calls_table})
     tables.push_back(analyse(events));
   for (const analysis::Question& question : analysis::all_questions())
     if (question.of_hosts) tables.push_back(question.rows(events));

@@ -12,10 +12,10 @@
 
 namespace nsys_explain::pipeline {
 
-std::optional<Warning> ranks_without_ranges(const std::vector<Table>& tables, const JobRanks& job) {
+std::vector<Warning> ranks_without_ranges(const std::vector<Table>& tables, const JobRanks& job) {
   constexpr std::size_t most_named = 8;
   const Table* const coverage = find_table(tables, schema::nvtx_coverage);
-  if (coverage == nullptr) return std::nullopt;
+  if (coverage == nullptr) return {};
   const auto& ranks = column(*coverage, schema::trace_rank);
   const auto& ranges = column(*coverage, schema::nvtx_coverage.ranges);
   const auto& launched = column(*coverage, schema::nvtx_coverage.launched_kernels);
@@ -29,13 +29,13 @@ std::optional<Warning> ranks_without_ranges(const std::vector<Table>& tables, co
     if (++without <= std::int64_t{most_named})
       named.push_back(fmt::format("rank {} (process {})", ranks[i], identity.process_id));
   }
-  if (with == 0 || without == 0) return std::nullopt;
+  if (with == 0 || without == 0) return {};
   const std::string more = without > std::ssize(named) ? fmt::format(" and {} more", without - std::ssize(named)) : "";
-  return Warning{
+  return {Warning{
       Severity::info, WarningSource::analysis, without,
       fmt::format(
           "{}{} launched kernels and recorded no NVTX range but NCCL's, while kernels of {} other {} lie in ranges: phases, layers, steps and sums by range leave this part of the job out; annotate these processes as the others, and capture every rank alike (nsys profile -t cuda,nvtx)",
-          fmt::join(named, ", "), more, with, with == 1 ? "rank" : "ranks")};
+          fmt::join(named, ", "), more, with, with == 1 ? "rank" : "ranks")}};
 }
 
 }  // namespace nsys_explain::pipeline

@@ -70,8 +70,8 @@ bool lies_in_memory(const std::string& directory) {
 
 }  // namespace
 
-std::int64_t FileMemory::available_bytes() const {
-  return lies_in_memory(directory_) ? 0 : free_bytes(directory_);
+std::int64_t available_on_disk(const std::string& directory) {
+  return lies_in_memory(directory) ? 0 : free_bytes(directory);
 }
 
 void* FileMemory::do_allocate(std::size_t bytes, std::size_t alignment) {

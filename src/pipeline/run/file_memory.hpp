@@ -8,6 +8,9 @@
 
 namespace nsys_explain::pipeline {
 
+/// Bytes that more files could hold; 0 where the directory is no directory, or lies in memory itself (tmpfs).
+std::int64_t available_on_disk(const std::string& directory);
+
 /// Memory that the system can take back: each large array lies in an unlinked temporary file of its own, mapped into
 /// memory, so pages that nobody uses are written to the disk where memory is short (as a job's limit is reached, too),
 /// and read again when they are needed. Small ones lie in ordinary memory. May be used by several threads.
@@ -21,8 +24,7 @@ class FileMemory final : public std::pmr::memory_resource {
   /// Bytes that the files held at most.
   std::int64_t most_bytes() const { return most_; }
   const std::string& directory() const { return directory_; }
-  /// Bytes that more files could hold; 0 where the directory is no directory, or lies in memory itself (tmpfs).
-  std::int64_t available_bytes() const;
+  std::int64_t available_bytes() const { return available_on_disk(directory_); }
 
  private:
   /// Throws std::runtime_error where the disk has no room: problem, why it matters, what to do.

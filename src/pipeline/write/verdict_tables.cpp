@@ -35,17 +35,21 @@ Table what_if_table(const JobReport& report) {
          "whose work is as usual already, separated by spaces: mending the others saves nothing before"},
         {"saved_share", ColumnKind::real, "", "of the elapsed time of the analysed steps"},
         {"low_share", ColumnKind::real, "",
-         "95% interval; -1: it happened once, or too few steps tell how much the replay errs"},
+         "95% interval; -1: it happened once, it would be from 0 to 1, or too few steps tell how much the replay errs"},
         {"high_share", ColumnKind::real, "",
-         "95% interval; -1: it happened once, or too few steps tell how much the replay errs"},
+         "95% interval; -1: it happened once, it would be from 0 to 1, or too few steps tell how much the replay errs"},
         {"once_ns", ColumnKind::integer, "ns", "what one step alone lost; 0: it happened in several"},
+        {"pauses", ColumnKind::integer, "",
+         "steps that hold nearly all of it, where they are too few to tell how often it comes; 0: there are more"},
+        {"pauses_ns", ColumnKind::integer, "ns", "what these lost"},
         {"step_ns_before", ColumnKind::integer, "ns", "elapsed time of a step on average"},
         {"step_ns_after", ColumnKind::integer, "ns", "likewise, in the replay"}}});
   RowWriter rows(table);
   for (const WhatIf& what_if : report.what_if) {
     rows << what_if.subject << fmt::format("{}", fmt::join(what_if.trace_ranks, " "))
          << fmt::format("{}", fmt::join(what_if.after, " ")) << what_if.saved_share << what_if.low_share.value_or(-1)
-         << what_if.high_share.value_or(-1) << what_if.once_ns << what_if.step_ns_before << what_if.step_ns_after;
+         << what_if.high_share.value_or(-1) << (what_if.pauses == 1 ? what_if.pauses_ns : 0) << what_if.pauses
+         << what_if.pauses_ns << what_if.step_ns_before << what_if.step_ns_after;
   }
   return table;
 }

@@ -1,5 +1,3 @@
-#include "analysis/findings/communication_findings.hpp"
-
 #include <gmock/gmock.h>
 
 #include <tuple>
@@ -7,12 +5,18 @@
 
 #include "analysis/findings/job_verdict.hpp"
 #include "analysis/problems/find_problems.hpp"
+#include "analysis/questions/question.hpp"
 
 namespace nsys_explain::analysis {
+namespace questions {
+Question kernels();
+}
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr Nanoseconds ms = 1'000'000;
 
@@ -46,6 +50,18 @@ JobReport job(std::int32_t trace_ranks, const std::vector<KernelRow>& kernels) {
   return report;
 }
 
+std::vector<Finding> find_unknown(const JobReport& report) {
+  std::vector<Finding> findings;
+  questions::kernels().find(report, findings);
+  std::erase_if(findings, [](const Finding& finding) { return finding.id != "unknown-communication"; });
+  return findings;
+}
+
+/// Whether its name tells: two trace ranks run it all the time.
+bool looks_like_communication(const char* kernel) {
+  return !find_unknown(job(2, {{0, kernel, false, 5, 900 * ms}, {1, kernel, false, 5, 900 * ms}})).empty();
+}
+
 TEST(UnknownCommunication, NamesTheKernelsAndWhatToSay) {
   // 60 + 40 + 20 = 120 of 2,000 ms are 6%. What is known to communicate is none of them.
   const JobReport report = job(2, {{0, "gemm(float*)", false, 9, 800 * ms},
@@ -57,16 +73,15 @@ TEST(UnknownCommunication, NamesTheKernelsAndWhatToSay) {
                                    {1, "void fabric::ringAllReduce<half, 2>(half*)", false, 1, 10 * ms},
                                    {0, "void (anonymous namespace)::token_dispatch<8>(int4*)", false, 2, 10 * ms},
                                    {1, "void (anonymous namespace)::token_dispatch<8>(int4*)", false, 2, 20 * ms}});
-  const auto finding = find_unknown_communication(report);
-  ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->id, "unknown-communication");
-  EXPECT_EQ(finding->severity, FindingSeverity::medium);
-  EXPECT_THAT(finding->title, HasSubstr("6.0% of the time of kernels"));
-  EXPECT_THAT(finding->evidence,
+  const std::vector<Finding> findings = find_unknown(report);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].severity, FindingSeverity::medium);
+  EXPECT_THAT(findings[0].title, HasSubstr("6.0% of the time of kernels"));
+  EXPECT_THAT(findings[0].evidence,
               ElementsAre("fabric::ringAllReduce: 90.000 ms of GPU time in 11 executions on 2 ranks",
                           "(anonymous namespace)::token_dispatch: 30.000 ms of GPU time in 4 executions on 2 ranks",
                           "rows: kernels where communication = 0"));
-  EXPECT_THAT(finding->recommendation, HasSubstr("--communication-kernels 'ringAllReduce|token_dispatch'"));
+  EXPECT_THAT(findings[0].recommendation, HasSubstr("--communication-kernels 'ringAllReduce|token_dispatch'"));
 }
 
 TEST(UnknownCommunication, NeitherIsThereNoneNorIsNobodyLate) {
@@ -86,17 +101,18 @@ TEST(UnknownCommunication, NeitherIsThereNoneNorIsNobodyLate) {
 }
 
 TEST(UnknownCommunication, IsNoneOfOneTraceRankOrOfLittleTime) {
-  EXPECT_FALSE(find_unknown_communication(job(1, {{0, "myAllGather(int*)", false, 5, 900 * ms}})));
+  EXPECT_THAT(find_unknown(job(1, {{0, "myAllGather(int*)", false, 5, 900 * ms}})), IsEmpty());
   // Only one of the two runs it: nobody to talk to.
-  EXPECT_FALSE(find_unknown_communication(
-      job(2, {{0, "myAllGather(int*)", false, 5, 900 * ms}, {1, "gemm(int*)", false, 5, 900 * ms}})));
+  EXPECT_THAT(
+      find_unknown(job(2, {{0, "myAllGather(int*)", false, 5, 900 * ms}, {1, "gemm(int*)", false, 5, 900 * ms}})),
+      IsEmpty());
   const auto with = [](Nanoseconds each_ns) {
     return job(2, {{0, "myAllGather(int*)", false, 5, each_ns},
                    {1, "myAllGather(int*)", false, 5, each_ns},
                    {0, "gemm(int*)", false, 5, 1000 * ms - 2 * each_ns}});
   };
-  EXPECT_FALSE(find_unknown_communication(with(24 * ms)));  // 4.8%
-  EXPECT_TRUE(find_unknown_communication(with(26 * ms)));   // 5.2%
+  EXPECT_THAT(find_unknown(with(24 * ms)), IsEmpty());  // 4.8%
+  EXPECT_THAT(find_unknown(with(26 * ms)), SizeIs(1));  // 5.2%
 }
 
 TEST(UnknownCommunication, IsToldByTheNameAlone) {

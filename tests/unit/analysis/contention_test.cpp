@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/findings/contention_findings.hpp"
-#include "analysis/tables/contended_kernels.hpp"
+#include "analysis/questions/question.hpp"
 #include "model/schema/gpu.hpp"
 #include "rank_fixture.hpp"
 
 namespace nsys_explain::analysis {
+namespace questions {
+Question contended_kernels();
+}
 namespace {
 
 using testing::OneRank;
@@ -56,17 +58,19 @@ JobReport report_with(Table table, std::int64_t window_ms) {
 TEST(Contention, IsToldWithWhatItCosts) {
   OneRank rank;
   add_kernels(rank, 125 * us);
-  const Table table = contended_kernels_table(rank.events());
+  const Table table = questions::contended_kernels().rows(rank.events());
   ASSERT_EQ(table.row_count(), 1U);
   EXPECT_EQ(column(table, schema::contended_kernels.alone)[0], 8);
   EXPECT_EQ(column(table, schema::contended_kernels.beside_ns)[0], 125 * us);
   EXPECT_EQ(column(table, schema::contended_kernels.lost_ns)[0], 200 * us) << "8 times 25 us";
 
-  const auto finding = find_contention(report_with(table, 4));
-  ASSERT_TRUE(finding);
-  EXPECT_THAT(finding->title, ::testing::HasSubstr("1.25 times as long as alone: 5.0% of GPU time"));
-  EXPECT_EQ(finding->cost_ns, 200 * us);
-  EXPECT_FALSE(find_contention(report_with(table, 40))) << "0.5%";
+  std::vector<Finding> findings;
+  questions::contended_kernels().find(report_with(table, 40), findings);
+  EXPECT_TRUE(findings.empty()) << "0.5%";
+  questions::contended_kernels().find(report_with(table, 4), findings);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_THAT(findings[0].title, ::testing::HasSubstr("1.25 times as long as alone: 5.0% of GPU time"));
+  EXPECT_EQ(findings[0].cost_ns, 200 * us);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "analysis/findings/core_findings.hpp"
+#include "analysis/questions/question.hpp"
 
 #include <gmock/gmock.h>
 
@@ -6,6 +6,9 @@
 #include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::analysis {
+namespace questions {
+Question thread_cores();
+}
 namespace {
 
 using ::testing::ElementsAre;
@@ -39,7 +42,7 @@ JobReport on_cores(const std::vector<std::pair<std::int64_t, double>>& cores, st
 
 std::vector<Finding> core_findings(const JobReport& report) {
   std::vector<Finding> findings;
-  add_core_findings(report, findings);
+  questions::thread_cores().find(report, findings);
   return findings;
 }
 

@@ -444,7 +444,8 @@ TEST(Findings, WhatHappenedOnceIsPricedInTime) {
   report.stragglers[0].cause = Cause::launch_starved;
   WhatIf once = without(1, 0.31);
   once.low_share = once.high_share = std::nullopt;
-  once.once_ns = 620 * ms;
+  once.pauses = 1;
+  once.pauses_ns = 620 * ms;
   report.what_if = {once};
   EXPECT_THAT(find_problems(report)[0].title, ::testing::EndsWith("Fixing it saves one pause of 620 ms (-31.0%)"));
 }

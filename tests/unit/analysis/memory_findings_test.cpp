@@ -1,4 +1,4 @@
-#include "analysis/findings/memory_findings.hpp"
+#include "analysis/questions/question.hpp"
 
 #include <gmock/gmock.h>
 
@@ -6,6 +6,9 @@
 #include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::analysis {
+namespace questions {
+Question gpu_memory();
+}
 namespace {
 
 using ::testing::ElementsAre;
@@ -24,7 +27,7 @@ std::vector<Finding> memory_findings(const std::vector<std::int64_t>& in_use) {
   JobReport report;
   report.tables.push_back(std::move(table));
   std::vector<Finding> findings;
-  add_memory_growth_finding(report, findings);
+  questions::gpu_memory().find(report, findings);
   return findings;
 }
 

@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analysis/questions/question.hpp"
 #include "made_trace.hpp"
 
 namespace nsys_explain::analysis {
+namespace questions {
+Question run_facts();
+}
 namespace {
 
 using ::testing::ElementsAre;
@@ -48,7 +52,7 @@ std::vector<Finding> findings_of(const std::vector<Table>& tables) {
   JobReport report;
   report.run_facts = summarise_run_facts(tables);
   std::vector<Finding> findings;
-  add_run_fact_findings(report, findings);
+  questions::run_facts().find(report, findings);
   return findings;
 }
 

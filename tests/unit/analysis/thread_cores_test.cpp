@@ -1,10 +1,13 @@
-#include "analysis/tables/thread_cores.hpp"
+#include "analysis/questions/question.hpp"
 
 #include <gmock/gmock.h>
 
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {
+namespace questions {
+Question thread_cores();
+}
 namespace {
 
 using testing::integers;
@@ -25,7 +28,7 @@ TEST(ThreadCores, BySchedulerWhereItTellsElseBySamples) {
                                       {1000, 1, 4, 0, 0, true}, {1050, 1, 4, interruptible, 0, false}};
   // Thread 1 is known better already; thread 2 was met three times.
   rank.process().cpu_samples = {{10, 1, 0, 0, 9}, {10, 2, 0, 0, 5}, {20, 2, 0, 0, 6}, {30, 2, 0, 0, 5}};
-  const Table table = thread_cores_table(rank.events());
+  const Table table = questions::thread_cores().rows(rank.events());
   EXPECT_EQ(integers(table, "thread"), (Integers{1, 2}));
   EXPECT_EQ(integers(table, "launches"), (Integers{1, 0}));
   EXPECT_EQ(texts(table, "source"), (Texts{"scheduler", "samples"}));
@@ -42,7 +45,7 @@ TEST(ThreadCores, WithoutStatesNothingTellsOfPreemption) {
   OneRank rank;
   rank.kernel("k", 0, 1);
   rank.process().scheduling_events = {{0, 1, 3, 0, 0, true}, {100, 1, 3, 0, 0, false}, {130, 1, 3, 0, 0, true}};
-  const Table table = thread_cores_table(rank.events());
+  const Table table = questions::thread_cores().rows(rank.events());
   EXPECT_EQ(integers(table, "preemptions"), Integers{-1});
   EXPECT_EQ(integers(table, "preempted_ns"), Integers{-1});
   EXPECT_EQ(integers(table, "on_cpu_ns"), Integers{100});

@@ -58,11 +58,12 @@ MatchedJob match_exports(const std::string& directory) {
   const UserOptions options;
   TraceRecords records({});
   MemoryBudget memory(std::nullopt);
+  KeptExports exports;
   const auto discovery = ingest::merge_discoveries({{"here", ingest::discover({directory})}});
   std::vector<LocalTrace> traces;
   for (const ingest::AssignedTrace& assigned : discovery.traces) {
     Progress progress(1, assigned.bytes, false);
-    for (LocalTrace& trace : read_local_traces({assigned}, {options, records, memory}, progress)) {
+    for (LocalTrace& trace : read_local_traces({assigned}, {options, records, memory, exports}, progress)) {
       if (!trace.facts.analysed) throw std::runtime_error(trace.facts.input.message);
       traces.push_back(std::move(trace));
     }

@@ -39,7 +39,10 @@ struct MadeJob {
       job.numbers.push_back(r++);
     }
   }
-  std::optional<Warning> warning() const { return ranks_without_ranges(tables, job); }
+  std::optional<Warning> warning() const {
+    const std::vector<Warning> all = ranks_without_ranges(tables, job);
+    return all.empty() ? std::nullopt : std::optional(all.front());
+  }
 
   std::vector<Table> tables;
   JobRanks job;

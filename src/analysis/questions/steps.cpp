@@ -1,17 +1,21 @@
-#include "analysis/findings/step_time_findings.hpp"
+#include "analysis/questions/question.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "analysis/causes/attributed_time.hpp"
 #include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/late_parts.hpp"
 #include "model/p_value_text.hpp"
+#include "model/schema/job.hpp"
 
-namespace nsys_explain::analysis {
+namespace nsys_explain::analysis::questions {
 namespace {
 
 /// True where somebody is late from this step on, or was until it, give or take one.
@@ -40,9 +44,8 @@ double ms(Nanoseconds time_ns) {
   return 1e3 * seconds(time_ns);
 }
 
-}  // namespace
-
-void add_step_time_finding(const JobReport& report, std::vector<Finding>& findings) {
+/// All steps take longer from one on, and nobody who is late from then on explains it.
+void find_step_time_change(const JobReport& report, std::vector<Finding>& findings) {
   const std::vector<StepTimeChange>& changes = report.step_time.change_points;
   const std::int64_t end = report.delay.first_step + report.delay.steps;
   const StepTimeChange* worst = nullptr;
@@ -58,25 +61,30 @@ void add_step_time_finding(const JobReport& report, std::vector<Finding>& findin
     most_saved = saved;
   }
   if (worst == nullptr) return;
-  Finding finding;
-  finding.id = "step-time-change";
-  finding.severity = severity_of(most_saved, saved_time);
-  finding.title = fmt::format("steps take {:.2f} times as long from step {} on: {:.3f} ms instead of {:.3f} ms",
-                              static_cast<double>(worst->after_ns) / static_cast<double>(worst->before_ns), worst->step,
-                              ms(worst->after_ns), ms(worst->before_ns));
+  std::vector<std::string> evidence;
   for (const StepTimeChange& change : changes)
-    finding.evidence.push_back(fmt::format("step {}: {:.3f} ms before, {:.3f} ms from there on (medians); {}",
-                                           change.step, ms(change.before_ns), ms(change.after_ns),
-                                           p_value_equation(change.p_value)));
-  finding.evidence.push_back(
+    evidence.push_back(fmt::format("step {}: {:.3f} ms before, {:.3f} ms from there on (medians); {}", change.step,
+                                   ms(change.before_ns), ms(change.after_ns), p_value_equation(change.p_value)));
+  evidence.push_back(
       fmt::format("half of all steps lie within {:.3f} ms; no rank is late from that step on by itself (table steps)",
                   ms(report.step_time.spread_ns)));
-  finding.recommendation =
-      "look for what changed for all at that time: clocks of the GPUs under a power or temperature limit (nvidia-smi -q -d POWER,TEMPERATURE,PERFORMANCE), another job on the network or the file system, longer sequences; compare both parts by --steps";
-  Nanoseconds windows_ns = 0;
-  for (const RankSummary& rank : report.ranks) windows_ns += rank.budget.window_ns;
-  finding.cost_ns = static_cast<Nanoseconds>(most_saved * static_cast<double>(windows_ns));
-  findings.push_back(std::move(finding));
+  findings.push_back(
+      {.id = "step-time-change",
+       .severity = severity_of(most_saved, saved_time),
+       .title = fmt::format("steps take {:.2f} times as long from step {} on: {:.3f} ms instead of {:.3f} ms",
+                            static_cast<double>(worst->after_ns) / static_cast<double>(worst->before_ns), worst->step,
+                            ms(worst->after_ns), ms(worst->before_ns)),
+       .evidence = std::move(evidence),
+       .recommendation =
+           "look for what changed for all at that time: clocks of the GPUs under a power or temperature limit (nvidia-smi -q -d POWER,TEMPERATURE,PERFORMANCE), another job on the network or the file system, longer sequences; compare both parts by --steps",
+       .cost_ns = static_cast<Nanoseconds>(most_saved * static_cast<double>(windows_of(report).ranks_ns))});
 }
 
-}  // namespace nsys_explain::analysis
+}  // namespace
+
+Question steps() {
+  return {.shown = {.table = schema::steps.table_name(), .findings = {"step-time-change"}, .view = "steps"},
+          .find = find_step_time_change};
+}
+
+}  // namespace nsys_explain::analysis::questions

@@ -1,4 +1,4 @@
-#include "analysis/findings/memory_findings.hpp"
+#include "analysis/questions/question.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,14 +6,16 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
 #include "model/schema/gpu.hpp"
 
-namespace nsys_explain::analysis {
+namespace nsys_explain::analysis::questions {
 namespace {
 
 constexpr std::size_t growth_parts = 8;
@@ -47,9 +49,10 @@ std::optional<Growth> steady_growth(const std::vector<InUse>& rows) {
   return Growth{least[1], least.back(), rows.back().time_ns - rows.front().time_ns};
 }
 
-}  // namespace
-
-void add_memory_growth_finding(const JobReport& report, std::vector<Finding>& findings) {
+/// The least device memory in use rises from each eighth of the recorded time to the next, the first one left out, by a
+/// hundredth of the peak or more in all. Seven values that know nothing of each other rise all the way once in
+/// 7! = 5,040 times.
+void find_memory_growth(const JobReport& report, std::vector<Finding>& findings) {
   constexpr std::size_t most_told = 8;
   const Table* const table = find_table(report.tables, schema::gpu_memory);
   if (table == nullptr) return;
@@ -60,25 +63,35 @@ void add_memory_growth_finding(const JobReport& report, std::vector<Finding>& fi
         {column(*table, schema::gpu_memory.start_ns)[i], column(*table, schema::gpu_memory.in_use_bytes)[i],
          column(*table, schema::gpu_memory.peak_bytes)[i]});
   }
-  Finding finding;
+  std::vector<std::int32_t> ranks;
+  std::vector<std::string> evidence;
   for (const auto& [trace_rank, rows] : by_rank) {
     const auto growth = steady_growth(rows);
     if (!growth) continue;
-    finding.trace_ranks.push_back(trace_rank);
-    if (finding.evidence.size() < most_told)
-      finding.evidence.push_back(fmt::format("rank {}: at least {:.1f} MiB in use, later {:.1f} MiB, in {:.3f} s",
-                                             trace_rank, static_cast<double>(growth->from_bytes) / (1 << 20),
-                                             static_cast<double>(growth->to_bytes) / (1 << 20),
-                                             static_cast<double>(growth->duration_ns) / 1e9));
+    ranks.push_back(trace_rank);
+    if (evidence.size() < most_told)
+      evidence.push_back(fmt::format("rank {}: at least {:.1f} MiB in use, later {:.1f} MiB, in {:.3f} s", trace_rank,
+                                     static_cast<double>(growth->from_bytes) / (1 << 20),
+                                     static_cast<double>(growth->to_bytes) / (1 << 20),
+                                     static_cast<double>(growth->duration_ns) / 1e9));
   }
-  if (finding.trace_ranks.empty()) return;
-  finding.id = "memory-growth";
-  finding.severity = FindingSeverity::low;
-  finding.title = fmt::format("device memory in use grows all the time on {}", trace_ranks_text(finding.trace_ranks));
-  finding.evidence.emplace_back("the least in use of each eighth of the time but the first: table gpu_memory");
-  finding.recommendation =
-      "look for what keeps tensors from step to step (lists of losses that still have their graph, caches without a limit); if it goes on, the run ends out of memory";
-  findings.push_back(std::move(finding));
+  if (ranks.empty()) return;
+  evidence.emplace_back("the least in use of each eighth of the time but the first: table gpu_memory");
+  findings.push_back(
+      {.id = "memory-growth",
+       .severity = FindingSeverity::low,
+       .title = fmt::format("device memory in use grows all the time on {}", trace_ranks_text(ranks)),
+       .evidence = std::move(evidence),
+       .recommendation =
+           "look for what keeps tensors from step to step (lists of losses that still have their graph, caches without a limit); if it goes on, the run ends out of memory",
+       .trace_ranks = ranks});
 }
 
-}  // namespace nsys_explain::analysis
+}  // namespace
+
+Question gpu_memory() {
+  return {.shown = {.table = schema::gpu_memory.table_name(), .findings = {"memory-growth"}, .view = "host"},
+          .find = find_memory_growth};
+}
+
+}  // namespace nsys_explain::analysis::questions

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "ingest/export_input.hpp"
+#include "ingest/staging.hpp"
+
+namespace nsys_explain::pipeline {
+
+/// The export of an input that is none itself. Its directory goes with it.
+struct MadeExport {
+  ingest::ScratchDirectory place;
+  ingest::ExportedInput made;
+};
+
+/// Exports that this tool rank has made, for the second look at an input: to make one takes longer than to read it.
+/// May be used by several threads, for an input by one at a time.
+class KeptExports {
+ public:
+  /// The export that is kept, else a new one. A new one is kept where the disk has much room. Throws TraceError.
+  std::shared_ptr<const MadeExport> of(const std::string& input);
+  bool holds(const std::string& input) const;
+
+ private:
+  std::shared_ptr<const MadeExport> find(const std::string& input) const;
+
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const MadeExport>> kept_;
+};
+
+}  // namespace nsys_explain::pipeline
