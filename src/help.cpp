@@ -43,7 +43,11 @@ constexpr std::array topics = {
   --inspector   NCCL_PROFILER_PLUGIN=libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_VERBOSE=1
                 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=100000 NCCL_INSPECTOR_DUMP_DIR=DIR
   --requests    a line 'arrival,first_token,end,prompt_tokens,output_tokens' and one per request, in seconds; or what
-                vllm bench serve --save-result --save-detailed writes
+                vllm bench serve --save-result --save-detailed writes; or curl -s localhost:8002/metrics >> FILE, before
+                and after, of a Triton server
+  --trt-profile trtexec --loadEngine=ENGINE --dumpProfile --separateProfileRun --exportProfile=FILE
+  --memory-snapshot  torch.cuda.memory._record_memory_history() at the start, and at the end
+                json.dump(torch.cuda.memory._snapshot(), open(FILE, "w"), default=str); pickles are not read
   --nccl-log    NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P,SHM,NET,TUNING NCCL_DEBUG_FILE=nccl.%h.%p
   --gpu-peaks   lines such as 'fp16=900 bandwidth=3350 H100 80GB' (TFLOP/s, dense; GB/s)
   --nvml        nvidia-smi --query-gpu=timestamp,uuid,index,clocks.current.sm,clocks.max.sm,

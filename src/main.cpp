@@ -104,8 +104,12 @@ void add_evidence_options(CLI::App& app, nsys_explain::pipeline::JobSpecificatio
   app.add_option("--nvml", job.nvml_path, "CSV of nvidia-smi, NVML or DCGM: clocks, power, temperature over time");
   app.add_option("--nvml-utc-offset", job.nvml_utc_offset_hours,
                  "Hours that calendar times in it are ahead of UTC (nvidia-smi writes local time)");
-  app.add_option("--requests", job.requests_path,
-                 "CSV with a line per request, or a result of vLLM's or SGLang's benchmark: latencies, tokens/s");
+  app.add_option(
+      "--requests", job.requests_path,
+      "CSV with a line per request, a result of vLLM's or SGLang's benchmark, or a Triton server's /metrics");
+  app.add_option("--trt-profile", job.trt_profile_path, "JSON of trtexec --exportProfile: layers of a TensorRT engine");
+  app.add_option("--memory-snapshot", job.memory_snapshot_path,
+                 "JSON of torch.cuda.memory._snapshot(): memory over time, and who held the peak");
   app.add_option("--nccl-log", job.nccl_log_paths,
                  "Log of NCCL_DEBUG=INFO: transports, channels, algorithms; may be repeated")
       ->allow_extra_args(false);

@@ -42,6 +42,8 @@ struct JobSpecification {
   std::string inspector_directory;           ///< --inspector: logs of NCCL Inspector; empty: none
   std::string nvml_path;                     ///< gpu_samples.hpp
   std::string requests_path;                 ///< --requests: analysis/tables/requests.hpp
+  std::string trt_profile_path;              ///< --trt-profile: ingest/engine_profile.hpp
+  std::string memory_snapshot_path;          ///< --memory-snapshot: ingest/allocator_snapshot.hpp
   std::vector<std::string> nccl_log_paths;   ///< --nccl-log: analysis/tables/nccl_log.hpp
   double nvml_utc_offset_hours = 0;          ///< of calendar times in that file
   std::string perfetto_path;                 ///< --perfetto: a timeline for trace viewers; empty: none
@@ -66,8 +68,9 @@ struct JobSpecification {
     archive(inputs, title, write_csv, gpu_trace, export_reports, category_map_path, categories, categories_of,
             elapsed_unprofiled, rank_map_path, rank_regex, topology_path, link_peaks_path, require_ranks, filter_time,
             filter_nvtx, steps, warmup_steps, whole_run, phase_map_path, ncu_path, cublas_log_path, weights_path,
-            gpu_peaks_path, nvml_path, nvml_utc_offset_hours, inspector_directory, requests_path, nccl_log_paths,
-            reader, clock_method, ptp_uncertainty_ns, cache_directory, communication_kernels);
+            gpu_peaks_path, nvml_path, nvml_utc_offset_hours, inspector_directory, requests_path, trt_profile_path,
+            memory_snapshot_path, nccl_log_paths, reader, clock_method, ptp_uncertainty_ns, cache_directory,
+            communication_kernels);
   }
 };
 
