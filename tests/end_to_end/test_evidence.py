@@ -7,6 +7,7 @@ import datetime
 import json
 import pickle
 import random
+import re
 import shutil
 import sqlite3
 import statistics
@@ -197,6 +198,25 @@ class Evidence(EndToEndTest):
         # Of the first request 0.4 s for two tokens after the first one, of the second 0.5 s for one.
         self.assertEqual(latencies, {"time_to_first_token": 300_000_000, "time_per_output_token": 350_000_000,
                                      "end_to_end": 750_000_000})
+
+    def test_what_the_command_for_nsight_compute_collects_is_read(self):
+        """The metrics that the help names, and a stall of the section that it asks for, give every column a value."""
+        (command,) = re.findall(r"^ncu --csv .*?PROGRAM$", run([TOOL, "--help", "evidence"]).stdout.replace("\\\n", ""), re.M)
+        metrics = command.split("--metrics ")[1].split()[0].split(",")
+        self.analyse(self.traces, "plain", "--csv")
+        kernel = self.rows("plain", "kernels")[0]["name"]
+        names = ["ID", "Kernel Name", *metrics, "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio"]
+        text = ",".join(f'"{name}"' for name in names) + "\n" + ",".join(f'"{value}"' for value in [0, kernel] + [50] * (len(names) - 2)) + "\n"
+        self.analyse(self.traces, "out", "--csv", "--ncu", self.write("ncu.csv", text))
+        rows = self.rows("out", "roofline")
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            # 50 instructions of threads each: adds and multiplications once, fma twice, of pairs of halves twice that.
+            self.assertEqual((float(row["flops"]), float(row["dram_bytes"])), (6 * 50 + 3 * 100 + 4 * 50, 100))
+            for name in ("sm_percent", "dram_percent", "tensor_percent", "l2_hit_percent", "occupancy_percent", "bank_conflicts",
+                         "sectors_per_load", "sectors_per_store"):
+                self.assertEqual(float(row[name]), 50, name)
+        self.assertEqual([(row["reason"], float(row["share_percent"])) for row in self.rows("out", "kernel_stalls")], [("wait", 100)] * 2)
 
     def test_counters_of_a_server(self):
         def scrape(requests, executions, request_us, infer_us):
