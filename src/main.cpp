@@ -132,6 +132,17 @@ void add_category_options(CLI::App& app, nsys_explain::pipeline::JobSpecificatio
       ->allow_extra_args(false);
 }
 
+void add_export_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
+  app.add_flag("--export", job.export_reports, "Let the nsys on PATH export reports that have no export beside them");
+  app.add_option_function<std::string>(
+      "--nsys-command",
+      [&job](const std::string& program) {
+        job.nsys_command = program;
+        job.export_reports = true;
+      },
+      "PROGRAM: likewise, with this nsys (a path, or a name on PATH)");
+}
+
 /// What only prints something, and needs no traces. Returns an exit code; empty: nothing of that was asked for.
 using Print = std::function<int(std::ostream& out, std::ostream& problems)>;
 
@@ -139,7 +150,7 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, P
   app.add_option("traces", job.inputs, "Exports (.sqlite), directories of them, or quoted patterns")->required();
   add_run_options(app, job);
   app.option_defaults()->group("Reading");
-  app.add_flag("--export", job.export_reports, "Let the nsys on PATH export reports that have no export beside them");
+  add_export_options(app, job);
   const std::map<std::string, nsys_explain::ingest::Reader> readers{{"auto", nsys_explain::ingest::Reader::automatic},
                                                                     {"pages", nsys_explain::ingest::Reader::pages},
                                                                     {"sqlite", nsys_explain::ingest::Reader::sqlite}};

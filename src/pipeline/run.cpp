@@ -88,7 +88,8 @@ class Run {
         hosts_(communicator.all_gather_text(host_name())),
         phases_(communicator, watch_),
         plan_(std::move(plan)),
-        memory_(job.memory_limit_bytes) {}
+        memory_(job.memory_limit_bytes),
+        exports_(job.nsys_command) {}
 
   /// Returns the exit code.
   int whole() {

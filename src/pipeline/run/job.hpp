@@ -21,7 +21,9 @@ struct JobSpecification {
   std::string title;       ///< --title: what the user calls the run, for its reports; empty: nothing
   bool overwrite = false;  ///< --force: replace results in a directory that is not empty
   bool write_csv = false;
-  bool quiet = false;                        ///< no progress and no summary, only problems
+  bool quiet = false;  ///< no progress and no summary, only problems
+  /// --nsys-command: the program that exports reports. A plan that is read back never says what runs.
+  std::string nsys_command = "nsys";
   bool export_reports = false;               ///< --export: let nsys export reports that have no export beside them
   std::string category_map_path;             ///< --category-map: categories of kernels in gputrc2graph's JSON
   bool gpu_trace = false;                    ///< --gpu-trace: also the table with a row per GPU activity
