@@ -37,17 +37,35 @@ constexpr std::array topics = {
   forward, backward, optimizer, prefill and decode are recognised, too. A phase map names others: lines
   'PHASE PATTERN' with a regular expression, for example 'step ^it=(\d+)'; '#' starts a comment. Regular expressions
   are RE2's: those of Perl without lookaround and backreferences.)"},
-    Topic{"evidence", "OTHER EVIDENCE", "files of other tools",
-          R"(  --ncu         ncu --import REPORT.ncu-rep --csv --page raw > FILE: tables roofline and kernel_occupancy
+    Topic{
+        "evidence", "OTHER EVIDENCE", "files of other tools",
+        R"(  --ncu         of a report ncu --import REPORT.ncu-rep --csv --page raw > FILE; else the command below: tables
+                roofline, kernel_stalls and kernel_occupancy
   --cublas-log  CUBLAS_LOGINFO_DBG=1 CUBLAS_LOGDEST_DBG=FILE, CUBLASLT_LOG_LEVEL=5 CUBLASLT_LOG_FILE=FILE: 2MNK FLOPs
   --inspector   NCCL_PROFILER_PLUGIN=libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_VERBOSE=1
                 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=100000 NCCL_INSPECTOR_DUMP_DIR=DIR
   --requests    a line 'arrival,first_token,end,prompt_tokens,output_tokens' and one per request, in seconds; or what
-                vllm bench serve --save-result --save-detailed writes
+                vllm bench serve --save-result --save-detailed writes; or curl -s localhost:8002/metrics >> FILE, before
+                and after, of a Triton server
+  --trt-profile trtexec --loadEngine=ENGINE --dumpProfile --separateProfileRun --exportProfile=FILE
+  --memory-snapshot  torch.cuda.memory._record_memory_history() at the start, and at the end
+                json.dump(torch.cuda.memory._snapshot(), open(FILE, "w"), default=str); pickles are not read
   --nccl-log    NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P,SHM,NET,TUNING NCCL_DEBUG_FILE=nccl.%h.%p
   --gpu-peaks   lines such as 'fp16=900 bandwidth=3350 H100 80GB' (TFLOP/s, dense; GB/s)
   --nvml        nvidia-smi --query-gpu=timestamp,uuid,index,clocks.current.sm,clocks.max.sm,
-                clocks_event_reasons.active,utilization.gpu,power.draw,temperature.gpu --format=csv -lms 100 > FILE)"},
+                clocks_event_reasons.active,utilization.gpu,power.draw,temperature.gpu --format=csv -lms 100 > FILE
+
+ncu --csv --page raw --log-file FILE --launch-skip 1000 --launch-count 200 --section WarpStateStats --metrics \
+sm__throughput.avg.pct_of_peak_sustained_elapsed,gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed,\
+dram__bytes_read.sum,dram__bytes_write.sum,lts__t_sector_hit_rate.pct,\
+sm__warps_active.avg.pct_of_peak_sustained_active,sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active,\
+smsp__sass_thread_inst_executed_op_dadd_pred_on.sum,smsp__sass_thread_inst_executed_op_dmul_pred_on.sum,\
+smsp__sass_thread_inst_executed_op_dfma_pred_on.sum,smsp__sass_thread_inst_executed_op_fadd_pred_on.sum,\
+smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,\
+smsp__sass_thread_inst_executed_op_hadd_pred_on.sum,smsp__sass_thread_inst_executed_op_hmul_pred_on.sum,\
+smsp__sass_thread_inst_executed_op_hfma_pred_on.sum,l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,\
+l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio,\
+l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio PROGRAM)"},
     Topic{"outputs", "OUTPUTS", "files of a run",
           R"(  report.md      verdict, findings, tables: for a terminal, a pull request, an e-mail
   report.json    summaries for scripts, schema_version 1.0

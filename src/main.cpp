@@ -41,6 +41,7 @@ EXIT CODES as of nsys-explain-mpi itself)";
 void add_run_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
   app.option_defaults()->group("Results");
   app.add_option("-o,--out", job.output_directory, "Directory for the results; created")->capture_default_str();
+  app.add_option("--title", job.title, "What to call this run, in its reports");
   app.add_flag("-f,--force", job.overwrite, "Replace the results of an earlier run there; other files stay");
   app.add_flag("--csv", job.write_csv, "Write the tables as CSV, too");
   app.add_flag("--gpu-trace", job.gpu_trace,
@@ -103,8 +104,12 @@ void add_evidence_options(CLI::App& app, nsys_explain::pipeline::JobSpecificatio
   app.add_option("--nvml", job.nvml_path, "CSV of nvidia-smi, NVML or DCGM: clocks, power, temperature over time");
   app.add_option("--nvml-utc-offset", job.nvml_utc_offset_hours,
                  "Hours that calendar times in it are ahead of UTC (nvidia-smi writes local time)");
-  app.add_option("--requests", job.requests_path,
-                 "CSV with a line per request, or a result of vLLM's or SGLang's benchmark: latencies, tokens/s");
+  app.add_option(
+      "--requests", job.requests_path,
+      "CSV with a line per request, a result of vLLM's or SGLang's benchmark, or a Triton server's /metrics");
+  app.add_option("--trt-profile", job.trt_profile_path, "JSON of trtexec --exportProfile: layers of a TensorRT engine");
+  app.add_option("--memory-snapshot", job.memory_snapshot_path,
+                 "JSON of torch.cuda.memory._snapshot(): memory over time, and who held the peak");
   app.add_option("--nccl-log", job.nccl_log_paths,
                  "Log of NCCL_DEBUG=INFO: transports, channels, algorithms; may be repeated")
       ->allow_extra_args(false);
@@ -127,6 +132,17 @@ void add_category_options(CLI::App& app, nsys_explain::pipeline::JobSpecificatio
       ->allow_extra_args(false);
 }
 
+void add_export_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job) {
+  app.add_flag("--export", job.export_reports, "Let the nsys on PATH export reports that have no export beside them");
+  app.add_option_function<std::string>(
+      "--nsys-command",
+      [&job](const std::string& program) {
+        job.nsys_command = program;
+        job.export_reports = true;
+      },
+      "PROGRAM: likewise, with this nsys (a path, or a name on PATH)");
+}
+
 /// What only prints something, and needs no traces. Returns an exit code; empty: nothing of that was asked for.
 using Print = std::function<int(std::ostream& out, std::ostream& problems)>;
 
@@ -134,7 +150,7 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, P
   app.add_option("traces", job.inputs, "Exports (.sqlite), directories of them, or quoted patterns")->required();
   add_run_options(app, job);
   app.option_defaults()->group("Reading");
-  app.add_flag("--export", job.export_reports, "Let the nsys on PATH export reports that have no export beside them");
+  add_export_options(app, job);
   const std::map<std::string, nsys_explain::ingest::Reader> readers{{"auto", nsys_explain::ingest::Reader::automatic},
                                                                     {"pages", nsys_explain::ingest::Reader::pages},
                                                                     {"sqlite", nsys_explain::ingest::Reader::sqlite}};

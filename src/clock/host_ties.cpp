@@ -23,8 +23,8 @@ std::vector<std::int32_t> candidate_hosts(std::span<const Session> sessions, con
     if (of_unit[static_cast<std::size_t>(unit)] > 1) {
       hosts.push_back(unit);
     } else if (sessions[s].system_clock_ns == no_time && sessions[s].utc_start_ns != no_time &&
-               !sessions[s].host.empty()) {
-      hosts.push_back(by_utc.try_emplace(sessions[s].host, unit).first->second);
+               !sessions[s].boot_key.empty()) {
+      hosts.push_back(by_utc.try_emplace(sessions[s].boot_key, unit).first->second);
     } else {
       hosts.push_back(-1);
     }

@@ -22,8 +22,9 @@ struct HostTies {
 };
 
 /// Collective over the tool ranks of `reduction`. Ties come from the system clock, and from UTC where no session of a
-/// host recorded that. Nobody leaves a synchronising operation before its last member has entered: a host of which more
-/// than one instance in a hundred says otherwise by more than three standard uncertainties is not tied.
+/// host recorded that and their boot_key is known. Nobody leaves a synchronising operation before its last member has
+/// entered: a host of which more than one instance in a hundred says otherwise by more than three standard
+/// uncertainties is not tied.
 HostTies tie_hosts(std::span<const Session> sessions, const LevelZero& level, const Observations& observations,
                    const Reduction& reduction);
 

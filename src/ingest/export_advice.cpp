@@ -45,9 +45,12 @@ std::string export_advice(const std::string& path) {
     instead = "";                           // an export that exists is what the tool reads
   }
   if (report.starts_with('-')) report.insert(0, "./");
-  return fmt::format("run `nsys export --type sqlite --include-blobs=true --include-json=true {}{}`{}", overwrite,
-                     shell_quoted(report),
-                     nsys_is_on_path() ? instead : " where Nsight Systems is installed (nsys is not on the PATH here)");
+  return fmt::format(
+      "run `nsys export --type sqlite --include-blobs=true --include-json=true {}{}`{}", overwrite,
+      shell_quoted(report),
+      nsys_is_on_path()
+          ? instead
+          : " where Nsight Systems is installed (nsys is not on the PATH here; --nsys-command PROGRAM takes another one)");
 }
 
 }  // namespace nsys_explain::ingest

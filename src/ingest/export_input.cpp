@@ -9,8 +9,8 @@ bool needs_export(std::string_view path) {
   return is_report_name(path) || is_kineto_name(path);
 }
 
-ExportedInput export_input(const std::string& input, const std::string& directory) {
-  if (is_report_name(input)) return {export_report(input, directory), {}};
+ExportedInput export_input(const std::string& input, const std::string& directory, const std::string& nsys) {
+  if (is_report_name(input)) return {export_report(input, directory, nsys), {}};
   ExportedInput result{directory + "/export.sqlite", {}};
   result.warnings = export_kineto(input, result.path);
   return result;

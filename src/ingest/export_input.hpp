@@ -16,7 +16,7 @@ struct ExportedInput {
   std::vector<Warning> warnings;  ///< what was lost on the way
 };
 
-/// Writes the export of such a file into a scratch directory. Throws TraceError.
-ExportedInput export_input(const std::string& input, const std::string& directory);
+/// Writes the export of such a file into a scratch directory; of a report by the program `nsys`. Throws TraceError.
+ExportedInput export_input(const std::string& input, const std::string& directory, const std::string& nsys = "nsys");
 
 }  // namespace nsys_explain::ingest

@@ -91,18 +91,18 @@ void end_exports() {
   for (const pid_t child : children().running) ::kill(child, SIGKILL);
 }
 
-std::string export_report(const std::string& report, const std::string& directory) {
+std::string export_report(const std::string& report, const std::string& directory, const std::string& nsys) {
   std::string exported = directory + "/export.sqlite";
   const std::string log = directory + "/nsys.log";
   int status = 0;
   try {
-    status = run_program({"nsys", "export", "--type", "sqlite", "--include-blobs=true", "--include-json=true",
-                          "--output", exported, std::filesystem::absolute(report).string()},
+    status = run_program({nsys, "export", "--type", "sqlite", "--include-blobs=true", "--include-json=true", "--output",
+                          exported, std::filesystem::absolute(report).string()},
                          log);
   } catch (const std::system_error& error) {
     throw TraceError(
-        fmt::format("is a report, and nsys, which alone can read it, did not start ({}), so its ranks are missing; {}",
-                    error.code().message(), export_advice(report)));
+        fmt::format("is a report, and {}, which alone can read it, did not start ({}), so its ranks are missing; {}",
+                    shell_quoted(nsys), error.code().message(), export_advice(report)));
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !std::filesystem::exists(exported)) {
     throw TraceError(fmt::format("is a report that nsys could not export (it said: {}), so its ranks are missing; {}",

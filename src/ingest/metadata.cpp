@@ -80,6 +80,7 @@ void take_environment_pair(std::string_view pair, EnvironmentAllowList& environm
 void read_capture(const Database& database, Metadata& metadata, EnvironmentAllowList& environment) {
   bool include_mode = false, names_nccl = false, has_filter = false;
   for_each_pair(database, "META_DATA_CAPTURE", [&](std::string_view name, std::string_view value) {
+    if (name == "CAPTURE_EVENT_TYPE" && value == "PyTorch profiler") metadata.is_of_pytorch = true;
     if (name == "PROFILING_SESSION_UUID") metadata.session_uuid = valid_utf8(value);
     if (name == "DEVICE_DISPLAY_NAME") metadata.device_display_name = valid_utf8(value);
     if (name.ends_with(":ENVIRONMENT_VARIABLE") && name.starts_with("PROCESS_")) {

@@ -21,6 +21,7 @@ struct Metadata {
   bool times_are_utc = false;      ///< exported with --ts-normalize=true
   std::int64_t time_shift_ns = 0;  ///< exported with --ts-shift
   bool partial_export = false;     ///< only some tables or a span of time were exported
+  bool is_of_pytorch = false;      ///< made of a trace of PyTorch's profiler
   std::string session_uuid;
   std::string device_display_name;
   std::optional<bool> cuda_traced;    ///< whether the capture was told to trace CUDA, of any process; empty: not told

@@ -32,7 +32,8 @@ Session make_session(const std::string& path, const Database& database, const Me
   session.nsys_version = metadata.product_version;
   // An export tells nothing about boots. Two sessions of one host share a boot if their host clocks agree with their
   // UTC starts, which is the clock module's to judge; a rounded difference of the two would break at its edges.
-  session.boot_key = session.host;
+  // PyTorch's profiler relates its times to UTC in each process, and no better than collectives do.
+  if (!metadata.is_of_pytorch) session.boot_key = session.host;
   return session;
 }
 

@@ -42,7 +42,6 @@
 #include "pipeline/read/job_ranks.hpp"
 #include "pipeline/read/partial_report.hpp"
 #include "pipeline/read/rank_tables.hpp"
-#include "pipeline/read/ranks_without_ranges.hpp"
 #include "pipeline/read/reading.hpp"
 #include "pipeline/read/unfinished_run.hpp"
 #include "pipeline/run/heap.hpp"
@@ -89,7 +88,8 @@ class Run {
         hosts_(communicator.all_gather_text(host_name())),
         phases_(communicator, watch_),
         plan_(std::move(plan)),
-        memory_(job.memory_limit_bytes) {}
+        memory_(job.memory_limit_bytes),
+        exports_(job.nsys_command) {}
 
   /// Returns the exit code.
   int whole() {
@@ -277,8 +277,8 @@ void Run::attribute() {
     for (Table& table : side_file_tables(options_)) report_.tables.push_back(std::move(table));
     for (Table& table : member_tables(communicator_, cross_)) report_.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
-    for (Warning& one : ranks_without_ranges(report_.tables, ranks_)) report_.warnings.push_back(std::move(one));
     report_.activity.category_map = categories_->names();
+    report_.title = job_.title;
     report_.window = options_.window_text;
     report_.left_out = analysis::describe_left_out(report_.tables, attribution_.steps, attribution_.steps_apart);
   });

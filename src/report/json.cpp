@@ -300,6 +300,7 @@ std::vector<JsonSection> json_sections(const JobReport& report) {
   return {
       {"schema_version", [&] { return Json("1.0"); }},
       {"epoch_utc_ns", [&] { return point_in_time(report.epoch_utc_ns); }},
+      {"title", [&] { return report.title.empty() ? Json(nullptr) : Json(report.title); }},
       {"window", [&] { return report.window.empty() ? Json(nullptr) : Json(report.window); }},
       {"left_out", [&] { return report.left_out.empty() ? Json(nullptr) : Json(report.left_out); }},
       {"inputs", [&] { return array_of(report.inputs, input); }},

@@ -38,7 +38,8 @@ std::string do_next(const std::vector<NextStep>& steps) {
 }
 
 std::string first_screen(const JobReport& report, const Overview& overview) {
-  std::string out = "# Why is this job slow?\n\n";
+  const std::string title = report.title.empty() ? "Why is this job slow?" : markdown_text(report.title, 200);
+  std::string out = "# " + title + "\n\n";
   out += wrap("**" + markdown_text(report.verdict.text, verdict_width) + "**", "", "") + '\n';
   if (!report.verdict.next.empty())
     out += wrap("**Next:** " + markdown_text(report.verdict.next, verdict_width), "", "") + '\n';

@@ -65,6 +65,89 @@ std::string requests_section(const JobReport& report) {
   return out + table.to_string();
 }
 
+/// Sums of a server's counters, by request of a model. Requests that the cache answered were not executed.
+std::string served_models_section(const JobReport& report) {
+  const Table* const models = filled(report, "served_models");
+  if (models == nullptr) return {};
+  MarkdownTable table{{{"model", Align::left},
+                       {"requests"},
+                       {"failed"},
+                       {"batch"},
+                       {"request"},
+                       {"in queue"},
+                       {"input"},
+                       {"execution"},
+                       {"output"}},
+                      {}};
+  for (std::size_t i = 0; i < std::min(models->row_count(), shown_rows); ++i) {
+    const auto integer = [&](const char* name) { return integers(*models, name)[i]; };
+    const auto of_each = [&](const char* name, std::int64_t requests) {
+      return requests > 0 ? format_duration(integer(name) / requests) : std::string("-");
+    };
+    const std::int64_t requests = integer("requests"), executed = requests - integer("cache_hits");
+    const double batch = static_cast<double>(integer("inferences")) / static_cast<double>(integer("executions"));
+    table.rows.push_back({markdown_code(column<std::string>(*models, "model")[i], 40), format_count(requests),
+                          format_count(integer("failed")),
+                          integer("executions") > 0 ? fmt::format("{:.1f}", batch) : "-",
+                          of_each("request_ns", requests), of_each("queue_ns", requests), of_each("input_ns", executed),
+                          of_each("infer_ns", executed), of_each("output_ns", executed)});
+  }
+  return heading("Served models",
+                 "What the server counted (--requests): means of a request, and inferences of an execution (batch).") +
+         table.to_string() + rest_note(models->row_count(), table.rows.size(), "table `served_models`");
+}
+
+std::string engine_layers_section(const JobReport& report) {
+  const Table* const layers = filled(report, "engine_layers");
+  if (layers == nullptr) return {};
+  std::vector<std::size_t> order(layers->row_count());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const Integers& totals = integers(*layers, "total_ns");
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return totals[a] > totals[b]; });
+  MarkdownTable table{{{"layer", Align::left}, {"share"}, {"mean"}, {"median"}}, {}};
+  for (const std::size_t i : order) {
+    if (table.rows.size() == shown_rows) break;
+    const std::int64_t median_ns = integers(*layers, "median_ns")[i];
+    table.rows.push_back({markdown_code(column<std::string>(*layers, "layer")[i], 60),
+                          fmt::format("{:.1f}%", column<double>(*layers, "share_percent")[i]),
+                          format_duration(integers(*layers, "mean_ns")[i]),
+                          median_ns < 0 ? "-" : format_duration(median_ns)});
+  }
+  return heading("Layers of the TensorRT engine",
+                 "Times of an iteration, by trtexec (--trt-profile): measured layer by layer, without the traces.") +
+         table.to_string() + rest_note(order.size(), table.rows.size(), "table `engine_layers`");
+}
+
+std::string allocator_section(const JobReport& report) {
+  const Table* const summary = filled(report, "allocator_summary");
+  const Table* const holders = find_table(report.tables, "allocator_peak");
+  if (summary == nullptr || holders == nullptr) return {};
+  std::string out = heading(
+      "PyTorch's allocator",
+      "By the snapshot (--memory-snapshot); not cut to the time of the traces. Over time: table `allocator_memory`.");
+  for (std::size_t d = 0; d < summary->row_count(); ++d) {
+    const auto integer = [&](const char* name) { return integers(*summary, name)[d]; };
+    std::string sentence =
+        fmt::format("Device {}: at most {} were in use, {} when the snapshot was taken, and {} held from CUDA",
+                    integer("device"), format_bytes(integer("peak_bytes")), format_bytes(integer("final_bytes")),
+                    format_bytes(integer("reserved_bytes")));
+    if (integer("out_of_memory") > 0)
+      sentence += fmt::format("; {} failed for lack of memory", counted(integer("out_of_memory"), "allocation"));
+    out += wrap(sentence + ".", "", "") + '\n';
+    MarkdownTable table{{{"held the peak", Align::left}, {"blocks"}, {"bytes"}, {"share"}}, {}};
+    std::size_t all = 0;
+    for (std::size_t i = 0; i < holders->row_count(); ++i) {
+      if (integers(*holders, "device")[i] != integer("device") || all++ >= shown_rows) continue;
+      const std::string_view stack = column<std::string>(*holders, "stack")[i];
+      table.rows.push_back({stack.empty() ? "before the history began" : markdown_code(stack, 100),
+                            format_count(integers(*holders, "blocks")[i]), format_bytes(integers(*holders, "bytes")[i]),
+                            fmt::format("{:.1f}%", column<double>(*holders, "share_percent")[i])});
+    }
+    out += table.to_string() + rest_note(all, table.rows.size(), "table `allocator_peak`");
+  }
+  return out;
+}
+
 /// Connections and channels of each transport, within hosts and between them.
 std::map<std::pair<std::int64_t, std::string>, std::pair<std::int64_t, std::int64_t>> transports(const Table& table) {
   std::map<std::pair<std::int64_t, std::string>, std::pair<std::int64_t, std::int64_t>> sums;
@@ -127,7 +210,8 @@ std::string nccl_log_section(const JobReport& report) {
 }  // namespace
 
 std::string side_file_sections(const JobReport& report) {
-  return requests_section(report) + nccl_log_section(report);
+  return requests_section(report) + served_models_section(report) + engine_layers_section(report) +
+         allocator_section(report) + nccl_log_section(report);
 }
 
 Json requests_json(const JobReport& report) {

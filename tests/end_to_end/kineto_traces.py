@@ -48,7 +48,7 @@ def nccl_calls(database, strings, members):
                     "Process Group Ranks": str(ranks)}
 
 
-def events_of(database, shift, members):
+def events_of(database, shift, members, by_operators):
     strings = dict(database.execute("SELECT id, value FROM StringIds"))
     pid = next(iter(database.execute("SELECT pid FROM TARGET_INFO_CUDA_DEVICE")))[0]
     calls = rows(database, "SELECT * FROM CUPTI_ACTIVITY_KIND_RUNTIME ORDER BY start")
@@ -57,6 +57,8 @@ def events_of(database, shift, members):
         for call in calls:
             if call["globalTid"] == call_range["globalTid"] and call_range["start"] <= call["start"] < call_range["end"]:
                 told[call["correlationId"]] = arguments
+                if by_operators:  # as PyTorch did before its kernels told collectives
+                    yield event("cpu_op", "record_param_comms", call, pid, call["globalTid"] & 0xFFFFFF, shift, **arguments)
     for row in rows(database, "SELECT * FROM NVTX_EVENTS WHERE domainId = 0 AND eventType = 59"):
         name = strings[row["textId"]] if row["text"] is None else row["text"]
         if name.startswith("step "):
@@ -69,7 +71,7 @@ def events_of(database, shift, members):
         yield event("kernel", strings[row["demangledName"]], row, row["deviceId"], row["streamId"], shift,
                     device=row["deviceId"], context=row["contextId"], stream=row["streamId"],
                     correlation=row["correlationId"], grid=[row["gridX"], row["gridY"], row["gridZ"]],
-                    block=[row["blockX"], row["blockY"], row["blockZ"]], **told.get(row["correlationId"], {}))
+                    block=[row["blockX"], row["blockY"], row["blockZ"]], **({} if by_operators else told.get(row["correlationId"], {})))
     place = {"context": 1}
     for row in rows(database, "SELECT * FROM CUPTI_ACTIVITY_KIND_MEMCPY"):
         yield event("gpu_memcpy", "Memcpy " + COPIES[row["copyKind"]], row, row["deviceId"], row["streamId"], shift, device=row["deviceId"], **place,
@@ -97,8 +99,8 @@ def members_of(exports):
     return {communicator: sorted(ranks) for communicator, ranks in members.items()}
 
 
-def write_traces(exports, directory):
-    """One packed trace for each export, in the order of ranks."""
+def write_traces(exports, directory, by_operators=False):
+    """One packed trace for each export, in the order of ranks. `by_operators`: not NCCL's kernels tell the collectives."""
     directory.mkdir()
     members = members_of(exports)
     for rank, export in enumerate(exports):
@@ -106,8 +108,9 @@ def write_traces(exports, directory):
         (utc,), = database.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME")
         trace = {"schemaVersion": 1,
                  "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": len(exports)},
+                 "hostname": f"node{rank // 8}",
                  "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132, "computeMajor": 9}],
-                 "traceEvents": list(events_of(database, utc - BASE_NS, members)),
+                 "traceEvents": list(events_of(database, utc - BASE_NS, members, by_operators)),
                  "baseTimeNanoseconds": BASE_NS}
         database.close()
         text = json.dumps(trace).replace('"@', "").replace('@"', "")  # times have more digits than a float

@@ -1,10 +1,24 @@
 """Kernels, host and GPU time in the results: tables, the options for categories, and a slow GPU planted in a job."""
 
+import contextlib
 import json
+import sqlite3
 
 import h5py
 
 from support import TOOL, EndToEndTest, main, run
+
+
+def busy_ns(path):
+    """Time in which at least one kernel, copy or set ran on the GPU, by SQL."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        spans = [span for table in ("KERNEL", "MEMCPY", "MEMSET") if f"CUPTI_ACTIVITY_KIND_{table}" in tables
+                 for span in connection.execute(f"SELECT start, end FROM CUPTI_ACTIVITY_KIND_{table}")]
+    busy, until = 0, 0
+    for start, end in sorted(spans):
+        busy, until = busy + max(0, end - max(start, until)), max(until, end)
+    return busy
 
 
 class Activity(EndToEndTest):
@@ -74,6 +88,31 @@ class Activity(EndToEndTest):
         cells = {row[0]: row[1:] for row in ([cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|"))}
         self.assertEqual(cells["CPU (no GPU work)"][0], "-")
         self.assertEqual(cells["total"][1], "10.00 s", "50 s in 5 steps")
+
+    def test_comparison_of_runs_with_maps_of_their_own_adds_up(self):
+        traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "5", "--seed", "2")
+        path = self.directory / "map.json"
+        path.write_text(json.dumps({"mine": {"a": {"nccl": "wires", ".*": "rest"}}}))
+        self.analyse(traces, "llama", "--whole-run", "--categories", "vllm/llama")
+        self.analyse(traces, "mine", "--whole-run", "--category-map", path, "--elapsed-unprofiled", "50")
+        busy = sum(busy_ns(trace) for trace in traces.glob("*.sqlite")) / 2
+        run([TOOL, "compare", self.directory / "llama", self.directory / "mine", "--out", self.directory / "compared", "--labels", "A,B"])
+        runs = json.loads((self.directory / "compared" / "compare.json").read_text())["runs"]
+        self.assertEqual([one["run"] for one in runs], ["A", "B"])
+        for one in runs:
+            self.assertAlmostEqual(one["busy_ns"], busy, delta=1)
+            self.assertAlmostEqual(sum(one["category_ns"].values()), busy, delta=1)
+
+    def test_title_of_the_reports(self):
+        traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "2", "--seed", "1")
+        title = "Llama <b>70B</b> *night* | </script>"
+        self.assertEqual(self.analyse(traces, "out", "--title", title)["title"], title)
+        first = (self.directory / "out" / "report.md").read_text().splitlines()[0]
+        self.assertNotIn(" <b>", first)
+        if (self.directory / "out" / "report.html").exists():
+            self.assertNotIn("*night* | </script>", (self.directory / "out" / "report.html").read_text())
+        self.assertIsNone(self.analyse(traces, "none")["title"])
+        self.assertEqual((self.directory / "none" / "report.md").read_text().splitlines()[0], "# Why is this job slow?")
 
     def test_inputs_with_maps_of_their_own(self):
         traces = self.synth("traces", "--nodes", "1", "--gpus-per-node", "2", "--steps", "5", "--seed", "1")

@@ -77,6 +77,14 @@ class BadInput(EndToEndTest):
         done = self.explain([self.good[0], report], "without")
         self.assertEqual(done.returncode, 4)
         self.assertIn("--export", done.stderr)
+        os.environ["PATH"] = path
+        elsewhere = program.rename(program.parent / "nsys-2026")
+        named = self.explain([self.good[0], report], "named", "--nsys-command", elsewhere, "--filter-time", "0s/1000s")
+        self.assertEqual(named.returncode, 0, named.stderr)
+        self.assertEqual(len(self.report("named")["trace_ranks"]), 2)
+        done = self.explain([self.good[0], report], "wrong", "--nsys-command", self.directory / "none")
+        self.assertEqual(done.returncode, 4)
+        self.assertIn(f"{self.directory / 'none'}, which alone can read it, did not start", done.stderr)
 
     def test_usage(self):
         self.assertEqual(self.explain(self.good, "out", "--no-such-option").returncode, 2)

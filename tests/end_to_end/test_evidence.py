@@ -1,10 +1,13 @@
 """Phases, attribution and evidence from other tools, as a user gives them: against the truth of a simulated job."""
 
+import collections
 import contextlib
 import csv
 import datetime
 import json
+import pickle
 import random
+import re
 import shutil
 import sqlite3
 import statistics
@@ -195,6 +198,84 @@ class Evidence(EndToEndTest):
         # Of the first request 0.4 s for two tokens after the first one, of the second 0.5 s for one.
         self.assertEqual(latencies, {"time_to_first_token": 300_000_000, "time_per_output_token": 350_000_000,
                                      "end_to_end": 750_000_000})
+
+    def test_what_the_command_for_nsight_compute_collects_is_read(self):
+        """The metrics that the help names, and a stall of the section that it asks for, give every column a value."""
+        (command,) = re.findall(r"^ncu --csv .*?PROGRAM$", run([TOOL, "--help", "evidence"]).stdout.replace("\\\n", ""), re.M)
+        metrics = command.split("--metrics ")[1].split()[0].split(",")
+        self.analyse(self.traces, "plain", "--csv")
+        kernel = self.rows("plain", "kernels")[0]["name"]
+        names = ["ID", "Kernel Name", *metrics, "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio"]
+        text = ",".join(f'"{name}"' for name in names) + "\n" + ",".join(f'"{value}"' for value in [0, kernel] + [50] * (len(names) - 2)) + "\n"
+        self.analyse(self.traces, "out", "--csv", "--ncu", self.write("ncu.csv", text))
+        rows = self.rows("out", "roofline")
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            # 50 instructions of threads each: adds and multiplications once, fma twice, of pairs of halves twice that.
+            self.assertEqual((float(row["flops"]), float(row["dram_bytes"])), (6 * 50 + 3 * 100 + 4 * 50, 100))
+            for name in ("sm_percent", "dram_percent", "tensor_percent", "l2_hit_percent", "occupancy_percent", "bank_conflicts",
+                         "sectors_per_load", "sectors_per_store"):
+                self.assertEqual(float(row[name]), 50, name)
+        self.assertEqual([(row["reason"], float(row["share_percent"])) for row in self.rows("out", "kernel_stalls")], [("wait", 100)] * 2)
+
+    def test_counters_of_a_server(self):
+        def scrape(requests, executions, request_us, infer_us):
+            return "".join(f'nv_inference_{name}{{model="bert",version="1"}} {value}\n' for name, value in (
+                ("request_success", requests), ("count", requests), ("exec_count", executions),
+                ("request_duration_us", request_us), ("compute_infer_duration_us", infer_us)))
+        text = scrape(1000, 500, 9_000_000, 7_000_000) + scrape(1600, 650, 12_000_000, 8_500_000)
+        self.analyse(self.traces, "out", "--csv", "--requests", self.write("metrics.txt", text))
+        (row,) = self.rows("out", "served_models")
+        self.assertEqual((row["requests"], row["executions"], row["infer_ns"]), ("600", "150", "1500000000"))
+        # 600 requests in 150 executions; 3 s and 1.5 s over 600 requests.
+        self.assertRegex((self.directory / "out" / "report.md").read_text(), r"`bert` +\| +600 \| +0 \| +4\.0 \| +5\.000 ms \|.*\| +2\.500 ms \|")
+
+    def test_layers_of_an_engine(self):
+        layers = [("stem", 2.0), ("block 1 + block 2", 6.0), ("head", 4.0)]
+        profile = [{"count": 8}] + [{"name": name, "timeMs": ms, "averageMs": ms / 8, "percentage": ms / 0.12} for name, ms in layers]
+        self.analyse(self.traces, "out", "--csv", "--trt-profile", self.write("profile.json", json.dumps(profile)))
+        rows = self.rows("out", "engine_layers")
+        self.assertEqual([(row["layer"], int(row["mean_ns"])) for row in rows], [(name, int(ms * 1e6 / 8)) for name, ms in layers])
+        self.assertRegex((self.directory / "out" / "report.md").read_text(), r"`block 1 \+ block 2` +\| +50\.0% \|")
+        done = self.explain(self.traces, "bad", "--trt-profile", self.write("bad.json", "{}"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("trtexec --loadEngine=ENGINE --dumpProfile", done.stderr)
+
+    def test_memory_of_pytorchs_allocator(self):
+        """Levels by a model of its own: what is in use is a dictionary of blocks."""
+        rng, blocks, events, levels = random.Random(11), {}, [], []
+        for time in range(3000):
+            if blocks and rng.random() < 0.45:
+                address = rng.choice(sorted(blocks))
+                events.append({"action": "free_completed", "addr": address, "size": blocks.pop(address)[0], "time_us": 10 ** 15 + time})
+            else:
+                size, line = rng.randrange(1, 1 << 20), rng.randrange(5)
+                blocks[time] = (size, line)
+                events.append({"action": "alloc", "addr": time, "size": size, "time_us": 10 ** 15 + time,
+                               "frames": [{"filename": "/x/net.py", "line": line, "name": "forward"}]})
+            levels.append((sum(size for size, _ in blocks.values()), dict(blocks)))
+        kept = events[1000:]  # the oldest are lost
+        segment = {"device": 0, "total_size": 1 << 30, "blocks": [
+            {"address": address, "size": size + 7, "requested_size": size, "state": "active_allocated",
+             "frames": [{"filename": "/x/net.py", "line": line, "name": "forward"}]} for address, (size, line) in blocks.items()]}
+        snapshot = {"segments": [segment], "device_traces": [kept]}
+        self.analyse(self.traces, "out", "--csv", "--memory-snapshot", self.write("snapshot.json", json.dumps(snapshot)))
+        (summary,) = self.rows("out", "allocator_summary")
+        peak = max(range(999, 3000), key=lambda i: levels[i][0])
+        self.assertEqual((int(summary["peak_bytes"]), int(summary["peak_event"])), (levels[peak][0], peak - 1000))
+        self.assertEqual((int(summary["final_bytes"]), int(summary["peak_utc_ns"])), (levels[-1][0], (10 ** 15 + peak) * 1000))
+        memory = self.rows("out", "allocator_memory")
+        self.assertEqual([int(row["in_use_bytes"]) for row in memory], [levels[min(1000 + 3 * i + 2, 2999)][0] for i in range(667)])
+        expected = collections.Counter()
+        for address, (size, line) in levels[peak][1].items():
+            freed = any(event["addr"] == address and event["action"] == "free_completed" for event in kept)
+            expected[f"net.py:{line} forward" if address >= 1000 or not freed else ""] += size
+        self.assertEqual({row["stack"]: int(row["bytes"]) for row in self.rows("out", "allocator_peak")}, dict(expected))
+        self.assertIn("## PyTorch's allocator", (self.directory / "out" / "report.md").read_text())
+        (self.directory / "snapshot.pickle").write_bytes(pickle.dumps(snapshot))
+        done = self.explain(self.traces, "bad", "--memory-snapshot", self.directory / "snapshot.pickle")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("pickle.load(open(sys.argv[1]", done.stderr)
 
     def test_what_nccls_log_says_of_connections(self):
         def log(host, process, rank, lines):

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import unittest
 
 import h5py
@@ -44,6 +45,15 @@ class SameJob(support.EndToEndTest):
         self.assertAlmostEqual(found["verdict"]["saved_share"], expected["verdict"]["saved_share"], delta=0.01)
         self.assertEqual(found["collectives"], expected["collectives"])
         self.assertEqual([entry["status"] for entry in found["inputs"]], ["ok"] * 8)
+        self.assertEqual({rank["host"] for rank in found["trace_ranks"]}, {"node0"})
+
+    def test_operators_tell_the_collectives_of_kernels_that_do_not(self):
+        exports = self.synth("exports", "--nodes", 1, "--gpus-per-node", 4, "--steps", 6, "--seed", 8)
+        by_kernels = self.analyse(write_traces(sorted(exports.glob("*.sqlite")), self.directory / "kernels"), "one")
+        by_operators = self.analyse(write_traces(sorted(exports.glob("*.sqlite")), self.directory / "operators", True), "two")
+        self.assertGreater(by_kernels["collectives"]["instances"], 0)
+        self.assertEqual(by_operators["collectives"], by_kernels["collectives"])
+        self.assertEqual(by_operators["communicators"], by_kernels["communicators"])
 
     def test_results_do_not_depend_on_tool_ranks(self):
         exports = self.synth("exports", "--nodes", 1, "--gpus-per-node", 2, "--steps", 4)
@@ -80,6 +90,32 @@ class RealTraces(support.EndToEndTest):
                     names, *figures = (store["kernels"][column][()] for column in ("name", "total_ns", "count"))
                 found = {name.decode(): (int(total), int(count)) for name, total, count in zip(names, *figures)}
                 self.assertEqual(found, kernel_sums(trace))
+
+    def test_calls_have_the_stacks_of_python_that_their_parents_tell(self):
+        trace = KINETO / "h100_gaunernst_bert-small-uncased__1016001.json.gz"
+        events = json.loads(gzip.decompress(trace.read_bytes()), parse_float=decimal.Decimal)["traceEvents"]
+        functions = [event for event in events if event.get("cat") == "python_function"]
+        by_id = {function["args"]["Python id"]: function for function in functions}
+        expected = collections.defaultdict(lambda: [0, 0])
+        for call in events:
+            if call.get("cat") not in ("cuda_runtime", "cuda_driver"):
+                continue
+            around = [function for function in functions if function["tid"] == call["tid"]
+                      and function["ts"] <= call["ts"] < function["ts"] + function["dur"]]
+            function, names = max(around, key=lambda one: (one["ts"], one["args"]["Python id"])), []
+            while function is not None:
+                name = re.sub(" at 0x[0-9a-f]+", "", function["name"])
+                names += [name] if names[-1:] != [name] else []
+                function = by_id.get(function["args"]["Python parent id"])
+            entry = expected[call["name"], " < ".join(names[:16])]
+            entry[0] += 1
+            entry[1] += int(call["dur"] * 1000)
+        self.analyse(trace, "out", "--whole-run")
+        with h5py.File(self.directory / "out" / "store.h5") as store:
+            columns = [store["call_stacks"][column][()] for column in ("name", "stack", "count", "total_ns")]
+        found = {(name.decode(), stack.decode()): [int(count), int(total)] for name, stack, count, total in zip(*columns)}
+        self.assertGreater(len(found), 20)
+        self.assertEqual(found, {key: expected[key] for key in found})
 
     def test_ranks_are_those_of_the_trace(self):
         report = self.analyse(sorted(KINETO.glob("hta_sampled_rank-*.json.gz")), "out")

@@ -47,6 +47,17 @@ class RealTraces(EndToEndTest):
         self.assertEqual((numpy.median(start), start.max(), start.sum()), (21_614, 7_031_585, 22_485_194))
         self.assertEqual((numpy.median(end), end.max()), (9_769, 17_558))
 
+    def test_critical_path_of_one_gpu(self):
+        # First start to last end of kernels, copies and sets, by SQL; time of kernels, of which less where they overlap.
+        for name, elapsed, kernels in (("pipit/perlmutter-cloverleaf-cuda", 342_407_810, 294_404_540),
+                                       ("extrap/con_kernel", 258_758_865, 271_711_594), ("fuser/report2", 531_987_523, 401_436)):
+            with self.subTest(name=name):
+                report = self.analyse(SHARED_TRACES / f"{name}.sqlite", "out", "--force", "--whole-run")
+                path = {part["kind"]: part["duration_ns"] for part in report["critical_path"]}
+                self.assertEqual(sum(path.values()), elapsed)
+                self.assertTrue(0 < path["compute"] <= kernels, path)
+                self.assertNotIn("transfer", path)
+
     def test_every_file_in_one_call_each(self):
         files = sorted(SHARED_TRACES.glob("*/*.sqlite"))
         self.assertEqual(len(files), 11)

@@ -280,7 +280,7 @@ class Rows {
     const pipeline::UserOptions options;
     pipeline::TraceRecords records({});
     pipeline::MemoryBudget memory(std::nullopt);
-    pipeline::KeptExports exports;
+    pipeline::KeptExports exports("nsys");
     const auto discovery = ingest::merge_discoveries({{"here", ingest::discover({path.string()})}});
     pipeline::Progress progress(1, 1, false);
     const auto reader = draw.percent(20) ? ingest::Reader::sqlite : ingest::Reader::automatic;

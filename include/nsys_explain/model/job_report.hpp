@@ -393,10 +393,10 @@ struct RunFacts {
 
 struct JobReport {
   Nanoseconds epoch_utc_ns = 0;
-  std::string window;                          ///< the options that chose a part of the run; empty: none did
-  std::string left_out;                        ///< what of the recording is not analysed, as a sentence; empty: nothing
-  std::vector<InputReport> inputs;             ///< sorted by path
-  std::vector<Session> sessions;               ///< sorted by path
+  std::string title, window;        ///< what the user calls the run; options that chose a part of it; or empty
+  std::string left_out;             ///< what of the recording is not analysed, as a sentence; empty: nothing
+  std::vector<InputReport> inputs;  ///< sorted by path
+  std::vector<Session> sessions;    ///< sorted by path
   std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank
   /// Processes without GPU work: no trace ranks, but rows of tables; sorted by their number, which no trace rank has.
   std::vector<TraceRankIdentity> host_processes;

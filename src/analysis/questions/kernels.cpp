@@ -139,7 +139,7 @@ void find_dominant_kernel(const JobReport& report, std::vector<Finding>& finding
        .recommendation =
            std::string(is_alone ? "once the other ranks are captured"
                                 : "make this kernel faster before anything else") +
-           ": profile it with Nsight Compute (ncu --set full), and compare it with what the GPU can do (--ncu, --gpu-peaks)",
+           ": profile it with Nsight Compute (nsys-explain-mpi --help evidence has the command), and compare it with what the GPU can do (--ncu, --gpu-peaks)",
        .cost_ns = total_ns,
        .trace_ranks = {rank.trace_rank},
        .place = place_of(report, rank.trace_rank)});

@@ -10,9 +10,10 @@
 namespace nsys_explain::analysis {
 namespace {
 
-constexpr std::string_view name_begin = "DCGM_FI_", spaces = " \t\r";
+constexpr std::string_view spaces = " \t\r";
 
-/// Of `labels` as gpu="0",UUID="GPU-ab"; empty where there is none.
+}  // namespace
+
 std::string label_of(std::string_view labels, std::string_view name) {
   for (std::size_t at = 0; (at = labels.find(name, at)) != std::string_view::npos; ++at) {
     const std::string_view rest = labels.substr(at + name.size());
@@ -23,13 +24,7 @@ std::string label_of(std::string_view labels, std::string_view name) {
   return {};
 }
 
-/// One value of one GPU.
-struct ExporterMetric {
-  std::string_view name, labels, value, time;
-};
-
-/// Without a name where the line is something else.
-ExporterMetric exporter_metric_of(std::string_view line) {
+ExporterMetric exporter_metric_of(std::string_view line, std::string_view name_begin) {
   const std::size_t name = line.find(name_begin), open = line.find('{'), close = line.rfind('}');
   if (line.starts_with('#') || name > open || close == std::string_view::npos || close < open) return {};
   ExporterMetric metric{
@@ -40,8 +35,6 @@ ExporterMetric exporter_metric_of(std::string_view line) {
   return metric;
 }
 
-}  // namespace
-
 std::vector<std::vector<std::string>> rows_of_exporter(std::string_view text) {
   using Key = std::array<std::string, 4>;  // time, uuid, host, index
   std::map<std::string, std::size_t, std::less<>> columns;
@@ -49,7 +42,7 @@ std::vector<std::vector<std::string>> rows_of_exporter(std::string_view text) {
   std::map<Key, std::size_t> row_of;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const ExporterMetric metric = exporter_metric_of(text.substr(0, end));
+    const ExporterMetric metric = exporter_metric_of(text.substr(0, end), "DCGM_FI_");
     text.remove_prefix(std::min(end + 1, text.size()));
     if (metric.name.empty()) continue;
     if (rows.empty()) rows.push_back({"time", "uuid", "host", "index"});

@@ -18,9 +18,14 @@ struct NcuKernel {
   double flops = -1;       ///< per launch: add + mul + 2 fma of FP64, FP32, FP16, and tensor operations where counted
   double dram_bytes = -1;  ///< per launch
   double sm_percent = -1, dram_percent = -1, tensor_percent = -1, l2_hit_percent = -1, occupancy_percent = -1;
-  double bank_conflicts = -1;  ///< per launch: of loads from and stores to shared memory
-  std::string top_stall;       ///< reason with the most warp stall cycles; empty where not collected
+  double bank_conflicts = -1;                            ///< per launch: of loads from and stores to shared memory
+  double sectors_per_load = -1, sectors_per_store = -1;  ///< of 32 bytes of global memory, by a request of a warp
+  /// Why warps do not issue, by reason, summed over the launches; in the unit of the metrics that were collected.
+  std::map<std::string, double> stalls;
 };
+
+/// The reason that stalls most; empty where none was collected.
+std::string top_stall(const std::map<std::string, double>& stalls);
 
 /// The CSV that `ncu --csv` prints, both its forms: one row per metric (default page) and one row per launch (--page
 /// raw). Lines before the header (ncu's own messages) are left out. ncu writes numbers by the locale it runs in: a

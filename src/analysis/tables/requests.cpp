@@ -12,6 +12,7 @@
 
 #include "analysis/statistics/delimited_text.hpp"
 #include "analysis/statistics/statistics.hpp"
+#include "analysis/tables/served_models.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -282,6 +283,11 @@ Table totals_table(const RequestLog& log) {
 }  // namespace
 
 RequestLog parse_requests(std::string_view text) {
+  RequestLog log;
+  if (Table served = served_models_table(text); served.row_count() > 0) {
+    log.served_models = std::move(served);
+    return log;
+  }
   const auto rows = parse_csv(text);
   std::vector<std::optional<RequestColumn>> columns;
   if (!rows.empty()) {
@@ -295,7 +301,6 @@ RequestLog parse_requests(std::string_view text) {
     throw std::runtime_error(
         "its first line names neither arrival and end of requests, nor ttft or latency, so nothing can be said about them; write a line 'arrival,first_token,end,prompt_tokens,output_tokens' and one for each request, or give what vllm bench serve --save-result --save-detailed writes");
   }
-  RequestLog log;
   const auto longest_ns = static_cast<Nanoseconds>(latest_ns / static_cast<double>(rows.size()));  // sums fit
   for (std::size_t r = 1; r < rows.size(); ++r) {
     RequestLine line = read_request(columns, rows[r], log);
@@ -317,7 +322,8 @@ RequestLog parse_requests(std::string_view text) {
 }
 
 std::vector<Table> request_tables(const RequestLog& log) {
-  return {totals_table(log), latencies_table(log)};
+  return {totals_table(log), latencies_table(log),
+          log.served_models.columns.empty() ? served_models_table({}) : log.served_models};
 }
 
 }  // namespace nsys_explain::analysis

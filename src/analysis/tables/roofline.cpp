@@ -1,6 +1,7 @@
 #include "analysis/tables/roofline.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -140,22 +141,28 @@ bool is_kernel(const std::string& ncu_name, const std::string& demangled, const 
                                              demangled[without_arguments.size()] == '(');
 }
 
+/// Executions in the trace of a kernel that Nsight Compute profiled.
+KernelTime time_of(const NcuKernel& profiled, const RankEvents& events, const KindTimes& times) {
+  std::map<std::pair<StringIndex, StringIndex>, bool> matches;
+  KernelTime time;
+  for (std::size_t k = 0; k < times.size(); ++k) {
+    const KernelKind& kind = events.device.kernel_kinds[k];
+    const auto [entry, is_new] = matches.try_emplace({kind.demangled_name, kind.short_name});
+    if (is_new) {
+      entry->second =
+          is_kernel(profiled.name, events.trace.strings[kind.demangled_name], events.trace.strings[kind.short_name]);
+    }
+    if (entry->second) time.add(times[k]);
+  }
+  return time;
+}
+
 Table roofline_table(const RankEvents& events, const KindTimes& times, const std::optional<GpuPeaks>& gpu,
                      const std::vector<NcuKernel>& ncu) {
   Table table = make_table(schema::roofline);
   RowWriter row(table);
   for (const NcuKernel& profiled : ncu) {
-    std::map<std::pair<StringIndex, StringIndex>, bool> matches;
-    KernelTime time;
-    for (std::size_t k = 0; k < times.size(); ++k) {
-      const KernelKind& kind = events.device.kernel_kinds[k];
-      const auto [entry, is_new] = matches.try_emplace({kind.demangled_name, kind.short_name});
-      if (is_new) {
-        entry->second =
-            is_kernel(profiled.name, events.trace.strings[kind.demangled_name], events.trace.strings[kind.short_name]);
-      }
-      if (entry->second) time.add(times[k]);
-    }
+    const KernelTime time = time_of(profiled, events, times);
     if (time.count == 0) continue;
     const bool has_flops = profiled.flops >= 0, has_bytes = profiled.dram_bytes > 0;
     const auto count = static_cast<double>(time.count);
@@ -175,7 +182,51 @@ Table roofline_table(const RankEvents& events, const KindTimes& times, const std
     row << std::string_view(profiled.name) << time.count << time.total_ns << profiled.flops << profiled.dram_bytes
         << intensity << tflops << attainable << gbs << peak_gbs << (has_bytes ? percent_of(gbs, peak_gbs) : -1.0)
         << bound << profiled.sm_percent << profiled.dram_percent << profiled.tensor_percent << profiled.l2_hit_percent
-        << profiled.occupancy_percent << std::string_view(profiled.top_stall) << profiled.bank_conflicts;
+        << profiled.occupancy_percent << std::string_view(top_stall(profiled.stalls)) << profiled.bank_conflicts
+        << profiled.sectors_per_load << profiled.sectors_per_store;
+  }
+  return table;
+}
+
+/// Of the metrics' descriptions in Nsight Compute's guide ("Warp Scheduler States").
+std::string_view meaning_of(std::string_view reason) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 18> meanings{
+      {{"barrier", "other warps of the block at a barrier"},
+       {"branch_resolving", "the target of a branch"},
+       {"dispatch_stall", "the dispatcher"},
+       {"drain", "its stores to memory, before it ends"},
+       {"gmma", "a tensor core operation of the warp group"},
+       {"imc_miss", "a miss in the cache for constants"},
+       {"lg_throttle", "the queue for local and global memory, which is full"},
+       {"long_scoreboard", "data from global, local, texture or surface memory"},
+       {"math_pipe_throttle", "a busy arithmetic pipe"},
+       {"membar", "a memory barrier"},
+       {"mio_throttle", "the queue for shared memory and special functions, which is full"},
+       {"misc", "something else"},
+       {"no_instruction", "the next instruction: a jump, or a miss in the instruction cache"},
+       {"not_selected", "its turn: another warp was ready, too"},
+       {"short_scoreboard", "data from shared memory, or a special function"},
+       {"sleeping", "the end of its sleep"},
+       {"tex_throttle", "the queue for textures, which is full"},
+       {"wait", "a fixed latency of its last instruction"}}};
+  for (const auto& [known, meaning] : meanings) {
+    if (reason == known) return meaning;
+  }
+  return {};
+}
+
+Table stalls_table(const RankEvents& events, const KindTimes& times, const std::vector<NcuKernel>& ncu) {
+  Table table = make_table(schema::kernel_stalls);
+  RowWriter row(table);
+  for (const NcuKernel& profiled : ncu) {
+    const KernelTime time = time_of(profiled, events, times);
+    if (time.count == 0) continue;
+    double sum = 0;
+    for (const auto& [reason, value] : profiled.stalls) sum += value;
+    std::vector<std::pair<std::string_view, double>> order(profiled.stalls.begin(), profiled.stalls.end());
+    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    for (const auto& [reason, value] : order)
+      row << std::string_view(profiled.name) << time.total_ns << reason << meaning_of(reason) << 100 * value / sum;
   }
   return table;
 }
@@ -216,7 +267,8 @@ std::vector<Table> roofline_tables(const RankEvents& events, const RooflineEvide
   const std::optional<GpuPeaks> gpu = evidence.peaks.find(events.device.gpu_name, events.device.gpu_limits);
   const KindTimes times = sum_by_kind(events.device);
   return {occupancy_table(events, times, gpu), model_flops_table(events, times, gpu, evidence.gemms),
-          roofline_table(events, times, gpu, evidence.ncu), weight_table(events, times, gpu, evidence.weights)};
+          roofline_table(events, times, gpu, evidence.ncu), stalls_table(events, times, evidence.ncu),
+          weight_table(events, times, gpu, evidence.weights)};
 }
 
 }  // namespace nsys_explain::analysis

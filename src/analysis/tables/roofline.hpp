@@ -28,6 +28,7 @@ inline constexpr std::size_t most_shapes = 500;
 ///   the peak of the GPU and type: MFU. `scaled` is 1 where log and trace disagree on the number of calls: then FLOPs
 ///   are the log's average per call times the trace's GEMM kernels.
 /// - roofline: kernels that Nsight Compute profiled: FLOPs and DRAM bytes per launch over the durations in this trace.
+/// - kernel_stalls: why their warps did not issue.
 /// - weight_bandwidth: bytes of weights over kernel time (GEMV and other kernels that read each weight once).
 /// Peaks that are not known are 0, and so are shares of them.
 std::vector<Table> roofline_tables(const RankEvents& events, const RooflineEvidence& evidence);

@@ -67,6 +67,7 @@ bool is_kineto_name(std::string_view path) {
 
 std::vector<Warning> export_kineto(const std::string& trace, const std::string& exported) {
   KinetoTables tables(exported);
+  tables.add_file_name(trace.substr(trace.rfind('/') + 1));
   EventSplitter splitter({[&](const std::string& object) { tables.add_event(object); },
                           [&](std::string_view name, const std::string& value) { tables.add_member(name, value); }});
   bool is_whole = for_each_piece(trace, [&](std::string_view piece) { splitter.feed(piece); });

@@ -1,6 +1,7 @@
 #include "ingest/kineto/export_writer.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
@@ -32,8 +33,24 @@ void ExportWriter::check(int code) const {
   if (code != SQLITE_OK && code != SQLITE_DONE) fail(code);
 }
 
-void ExportWriter::run(const std::string& sql) {
+std::int64_t ExportWriter::run(const std::string& sql) {
   check(sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr));
+  return sqlite3_changes(handle_);
+}
+
+void ExportWriter::for_each(const std::string& sql,
+                            const std::function<void(const std::vector<std::int64_t>& row)>& use) {
+  sqlite3_stmt* opened = nullptr;
+  check(sqlite3_prepare_v2(handle_, sql.c_str(), -1, &opened, nullptr));
+  const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(opened, sqlite3_finalize);
+  std::vector<std::int64_t> row(static_cast<std::size_t>(sqlite3_column_count(opened)));
+  int code = SQLITE_ROW;
+  while ((code = sqlite3_step(opened)) == SQLITE_ROW) {
+    for (std::size_t column = 0; column < row.size(); ++column)
+      row[column] = sqlite3_column_int64(opened, static_cast<int>(column));
+    use(row);
+  }
+  check(code);
 }
 
 std::size_t ExportWriter::table(const std::string& name, const std::string& columns) {

@@ -27,7 +27,10 @@ class ExportWriter {
   ExportWriter(const ExportWriter&) = delete;
   ExportWriter& operator=(const ExportWriter&) = delete;
 
-  void run(const std::string& sql);
+  /// Number of rows that its last statement changed.
+  std::int64_t run(const std::string& sql);
+  /// Rows of integers; `use` may write rows of other tables.
+  void for_each(const std::string& sql, const std::function<void(const std::vector<std::int64_t>& row)>& use);
   /// A table with these columns ("start INTEGER, name TEXT"), and its number for `row`.
   std::size_t table(const std::string& name, const std::string& columns);
   void row(std::size_t table, std::initializer_list<Cell> cells);

@@ -74,8 +74,9 @@ KinetoTables::KinetoTables(const std::string& exported)
       sets_(writer_.table(
           "CUPTI_ACTIVITY_KIND_MEMSET",
           "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, bytes INTEGER")),
-      calls_(writer_.table("CUPTI_ACTIVITY_KIND_RUNTIME",
-                           "start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER")),
+      calls_(writer_.table(
+          "CUPTI_ACTIVITY_KIND_RUNTIME",
+          "start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER, callchainId INTEGER")),
       waits_(writer_.table(
           "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
           "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, syncType INTEGER, eventId INTEGER, eventSyncId INTEGER")),
@@ -127,13 +128,16 @@ void KinetoTables::add_event(const std::string& object) {
   const bool is_call = category == "cuda_runtime" || category == "cuda_driver";
   const bool is_kernel = category == "kernel", is_copy = category == "gpu_memcpy", is_set = category == "gpu_memset";
   const bool is_operator = category == "cpu_op", is_range = category == "user_annotation";
-  const bool is_wait = category == "cuda_sync";
+  const bool is_wait = category == "cuda_sync", is_function = category == "python_function";
   is_amd_ = is_amd_ || (is_call && event->name.starts_with("hip"));
-  if (!event->is_complete || !(is_call || is_kernel || is_copy || is_set || is_operator || is_range || is_wait)) return;
+  if (!event->is_complete ||
+      !(is_call || is_kernel || is_copy || is_set || is_operator || is_range || is_wait || is_function))
+    return;
   const std::optional<Span> time = span(*event);
   if (!time) return;
   if (is_call) return add_call(*event, *time);
   if (is_operator || is_range) return add_range(*event, *time, is_operator);
+  if (is_function) return host_ranges_.add_function(time->start, time->end, global_tid(*event), event->name);
   has_rows_before_process_ = has_rows_before_process_ || process_ < 0;
   if (is_kernel) return add_kernel(*event, *time);
   if (is_wait) return add_wait(*event, *time);
@@ -172,7 +176,8 @@ void KinetoTables::add_memory(const TraceEvent& event, const Span& time, bool is
 }
 
 void KinetoTables::add_call(const TraceEvent& event, const Span& time) {
-  writer_.row(calls_, {time.start, time.end, global_tid(event), cell(event.correlation), writer_.id(event.name)});
+  writer_.row(calls_,
+              {time.start, time.end, global_tid(event), cell(event.correlation), writer_.id(event.name), Cell()});
 }
 
 /// A wait names the record that it waits for by the call that made it; the record itself is no event.
@@ -187,9 +192,12 @@ void KinetoTables::add_wait(const TraceEvent& event, const Span& time) {
                          global_pid(), cell(event.cuda_event), event.recorded_correlation});
 }
 
-/// Operators repeat, so their names go to StringIds; annotations may all differ.
+/// Operators repeat, so their names go to StringIds; annotations may all differ. PyTorch told collectives on its
+/// operators before it did on NCCL's kernels.
 void KinetoTables::add_range(const TraceEvent& event, const Span& time, bool is_operator) {
   const std::int64_t thread = global_tid(event);
+  if (const auto call = is_operator ? collective_call(event.collective, distributed_.rank) : std::nullopt)
+    host_ranges_.add_collective(time.start, time.end, thread, *call);
   writer_.row(ranges_, {time.start, time.end, push_pop_range, is_operator ? Cell() : Cell(std::string_view(event.name)),
                         thread, is_operator ? Cell(writer_.id(event.name)) : Cell(), std::int64_t{0}, Cell()});
 }
@@ -198,6 +206,7 @@ void KinetoTables::add_member(std::string_view name, const std::string& value) {
   if (name == "baseTimeNanoseconds") base_ns_ = std::max<std::int64_t>(integer_or_none(value), 0);
   if (name == "deviceProperties") devices_ = parser_.devices(value);
   if (name == "distributedInfo") distributed_ = parser_.distributed(value);
+  if (name == "hostname") host_ = parser_.text(value);
   if (name == "cuda_driver_version" && integer_or_none(value) > 0) driver_ = value;
   is_amd_ = is_amd_ || name == "hip_runtime_version" || name == "roctracer_version";
 }
@@ -205,6 +214,7 @@ void KinetoTables::add_member(std::string_view name, const std::string& value) {
 /// NCCL's calls as its own ranges would show them: as long as the call that launched the kernel. Of a call that
 /// launched several, a graph, nobody could tell which range is whose.
 void KinetoTables::write_calls_into_nccl() {
+  told_collectives_ += host_ranges_.finish();
   if (told_collectives_ > 0) {
     writer_.row(ranges_, {std::int64_t{0}, Cell(), domain_create, std::string_view("NCCL"), global_pid(), Cell(),
                           nccl_domain, Cell()});
@@ -213,6 +223,10 @@ void KinetoTables::write_calls_into_nccl() {
         push_pop_range, nccl_domain));
   }
   writer_.run("DROP TABLE collective_kernels");
+}
+
+std::string KinetoTables::host() const {
+  return host_.empty() ? host_in_file_name(file_name_, process_) : host_;
 }
 
 void KinetoTables::write_session() {
@@ -231,6 +245,8 @@ void KinetoTables::write_session() {
   variable("RANK", distributed_.rank);
   variable("WORLD_SIZE", distributed_.world_size);
   if (!driver_.empty()) writer_.row(system, {std::string_view("CudaDriverVersion"), std::string_view(driver_)});
+  if (const std::string name = host(); !name.empty())
+    writer_.row(system, {std::string_view("Hostname"), std::string_view(name)});
   std::int64_t utc_ns = 0;
   if (origin_ns_ && !__builtin_add_overflow(base_ns_, *origin_ns_, &utc_ns) && utc_ns >= first_utc_ns)
     writer_.row(start, {utc_ns});
@@ -252,6 +268,17 @@ void KinetoTables::write_devices() {
   }
 }
 
+std::string host_in_file_name(std::string_view name, std::int64_t process) {
+  const std::string mark = fmt::format("_{}.", process);
+  const std::size_t at = name.find(mark);
+  if (at == std::string_view::npos) return {};
+  std::string_view rest = name.substr(at + mark.size());
+  const std::size_t digits = rest.find_first_not_of("0123456789");
+  if (digits == 0 || digits == std::string_view::npos) return {};
+  rest.remove_prefix(digits);
+  return rest == ".pt.trace.json" || rest == ".pt.trace.json.gz" ? std::string(name.substr(0, at)) : std::string();
+}
+
 std::vector<Warning> KinetoTables::finish(std::int64_t left_out) {
   if (has_rows_before_process_ && process_ >= 0) {
     for (const char* table : {"KERNEL", "MEMCPY", "MEMSET", "SYNCHRONIZATION", "CUDA_EVENT"})
@@ -271,7 +298,7 @@ std::vector<Warning> KinetoTables::finish(std::int64_t left_out) {
   if (communication_kernels_ > told_collectives_) {
     warnings.push_back(
         {Severity::info, WarningSource::trace, communication_kernels_ - told_collectives_,
-         "kernels of NCCL do not tell their process group, so communicators and message sizes are inferred or missing; record with a current PyTorch, which writes them (Kineto of April 2024 or later)"});
+         "kernels of NCCL do not tell their process group, and neither do the operators that launched them, so communicators and message sizes are inferred or missing; record with a current PyTorch, which writes them (Kineto of April 2024 or later)"});
   }
   return warnings;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ingest/kineto/export_writer.hpp"
+#include "ingest/kineto/host_ranges.hpp"
 #include "ingest/kineto/trace_event.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
 
@@ -22,6 +23,8 @@ class KinetoTables {
 
   void add_event(const std::string& object);
   void add_member(std::string_view name, const std::string& value);
+  /// Of the trace's file, as tensorboard_trace_handler calls it: HOST_PROCESS.NANOSECONDS.pt.trace.json
+  void add_file_name(std::string_view name) { file_name_ = name; }
   /// `left_out`: elements that the splitter left out.
   std::vector<Warning> finish(std::int64_t left_out);
 
@@ -39,6 +42,7 @@ class KinetoTables {
   void add_wait(const TraceEvent& event, const Span& time);
   void add_range(const TraceEvent& event, const Span& time, bool is_operator);
   void add_collective(const TraceEvent& event);
+  std::string host() const;
   std::int64_t global_pid() const;
   std::int64_t global_tid(const TraceEvent& event);
   void write_calls_into_nccl();
@@ -46,6 +50,7 @@ class KinetoTables {
   void write_devices();
 
   ExportWriter writer_;
+  HostRanges host_ranges_{writer_};
   EventParser parser_;
   std::size_t kernels_, copies_, sets_, calls_, waits_, records_, ranges_, collectives_;
   std::int64_t process_ = -1;  ///< of the first event of the host
@@ -58,7 +63,10 @@ class KinetoTables {
   std::set<std::int64_t> recorded_;  ///< correlation ids of event records that have a row
   std::vector<DeviceProperties> devices_;
   DistributedInfo distributed_;
-  std::string driver_;
+  std::string driver_, host_, file_name_;
 };
+
+/// "node7" of "node7_4242.1751410836000000000.pt.trace.json.gz", if 4242 is the process; else empty.
+std::string host_in_file_name(std::string_view name, std::int64_t process);
 
 }  // namespace nsys_explain::ingest

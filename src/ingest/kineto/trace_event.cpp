@@ -244,4 +244,12 @@ DistributedInfo EventParser::distributed(const std::string& object) try {
   return {};
 }
 
+std::string EventParser::text(const std::string& value) try {
+  const std::string array = "[" + value + "]";  // a document that is a scalar must be taken otherwise
+  for (auto element : parser_->parse(array).get_array()) return ingest::text(element.value());
+  return {};
+} catch (const simdjson::simdjson_error&) {
+  return {};
+}
+
 }  // namespace nsys_explain::ingest

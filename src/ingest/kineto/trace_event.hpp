@@ -16,8 +16,8 @@ namespace nsys_explain::ingest {
 /// cut off. Empty where it is no number, or one beyond 64 bits.
 std::optional<Nanoseconds> nanoseconds_of(std::string_view microseconds);
 
-/// What PyTorch says of a collective, on its kernels (Kineto from April 2024 on, "Seq" from 2026); -1 and "": not told.
-/// Names of its fields: torch/csrc/profiler/util.h.
+/// What PyTorch says of a collective, on its operators (since 2023) and on its kernels (Kineto from April 2024 on,
+/// "Seq" from 2026); -1 and "": not told. Names of its fields: torch/csrc/profiler/util.h.
 struct CollectiveFields {
   std::string name;         ///< "Collective name": "allreduce", "_allgather_base", ...
   std::string data_type;    ///< "dtype": "Float", "BFloat16", ...
@@ -62,6 +62,7 @@ class EventParser {
   std::optional<TraceEvent> event(const std::string& object);
   std::vector<DeviceProperties> devices(const std::string& array);
   DistributedInfo distributed(const std::string& object);
+  std::string text(const std::string& value);  ///< of a JSON string; else empty
 
  private:
   struct Parser;

@@ -266,9 +266,23 @@ inline constexpr struct Roofline : Declaration {
   Text top_stall{*this, "top_stall", "", "reason that stalls warps most"};
   Real bank_conflicts{*this, "bank_conflicts", "",
                       "Nsight Compute: of loads from and stores to shared memory, per launch"};
+  Real sectors_per_load{
+      *this, "sectors_per_load", "",
+      "Nsight Compute: of 32 bytes of global memory, by a request of a warp; 4 where its threads read "
+      "adjacent words of four bytes"};
+  Real sectors_per_store{*this, "sectors_per_store", "", "likewise, of stores"};
 } roofline{
     {"roofline",
      "Work per launch from Nsight Compute over the durations in this trace; -1: not collected, or the GPU's peak is not known"}};
+
+inline constexpr struct KernelStalls : Declaration {
+  Text kernel{*this, "kernel", "", "as Nsight Compute shows it"};
+  Integer total_ns{*this, "total_ns", "ns", "sum of the kernel's durations in the trace"};
+  Text reason{*this, "reason", "", "as the metric's name has it"};
+  Text meaning{*this, "meaning", "", "what the warp waits for; empty: of a reason that is not known here"};
+  Real share_percent{*this, "share_percent", "%", "of all reasons of the kernel"};
+} kernel_stalls{
+    {"kernel_stalls", "Why warps of kernels that Nsight Compute profiled did not issue, largest share first"}};
 
 inline constexpr struct KernelPeers : Declaration {
   Text name{*this, "name", "", "kernel with its template and argument lists"};

@@ -97,8 +97,10 @@ analysis::JobGraph GatheredJob::graph(std::size_t trace_ranks) const {
 }
 
 /// Who does not wait in the replay for those that it waited for tells nothing. With 1.8% of the arrivals unmatched, for
-/// lost records, what was told was right; with 22% it was not.
+/// lost records, what was told was right; with 22% it was not. A trace rank alone
+/// that is in no collective waits for nobody.
 bool GatheredJob::is_matched() const {
+  if (arrivals.empty()) return ranks.size() == 1 && !pieces.empty();
   constexpr double most_unmatched = 0.05;
   const auto unmatched = std::count_if(arrivals.begin(), arrivals.end(),
                                        [](const ReplayArrival& arrival) { return arrival.instance < 0; });
@@ -106,7 +108,7 @@ bool GatheredJob::is_matched() const {
     return piece.kind == analysis::PieceKind::collective;
   });
   const auto all = static_cast<double>(arrivals.size());
-  return all > 0 && static_cast<double>(unmatched) <= most_unmatched * all &&
+  return static_cast<double>(unmatched) <= most_unmatched * all &&
          static_cast<double>(folded) >= (1 - most_unmatched) * all;
 }
 

@@ -14,6 +14,7 @@
 #include "analysis/questions/question.hpp"
 #include "analysis/tables/run_facts.hpp"
 #include "analysis/waits/waits.hpp"
+#include "pipeline/read/ranks_without_ranges.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -112,6 +113,7 @@ JobReport summarise_job(const JobRanks& job, const ClockReport& clock, const Cro
   for (const analysis::Question& question : analysis::all_questions()) report.shown.push_back(question.shown);
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
+  for (Warning& one : ranks_without_ranges(rank_tables, job)) report.warnings.push_back(std::move(one));
   report.warnings = tidy_warnings(std::move(report.warnings));
   report.tables = std::move(links.tables);
   report.tables.push_back(analysis::byte_matrix_table(rank_tables));

@@ -187,6 +187,7 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   }
   if (!job.is_here()) return;
   report.critical_path = critical_path_of(job.graph(), job.measured(), setting);
+  if (report.instances == 0) return;  // one trace rank without collectives: there is nobody to mend
   std::vector<PlannedScenario> scenarios = scenarios_of_culprits(report, setting.job);
   for (PlannedScenario& one : scenarios_of_all(job.graph(), job.replay(), setting)) scenarios.push_back(std::move(one));
   std::vector<analysis::Scenario> to_run;

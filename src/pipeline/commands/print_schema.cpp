@@ -13,10 +13,12 @@
 #include "analysis/waits/bandwidth.hpp"
 #include "analysis/waits/collectives_in_step.hpp"
 #include "analysis/waits/level_sums.hpp"
+#include "ingest/allocator_snapshot.hpp"
 #include "ingest/input_schema.hpp"
 #include "model/column_kind.hpp"
 #include "model/schema/job.hpp"
 #include "model/schema/links.hpp"
+#include "model/schema/side.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/attribute/wait_matrix.hpp"
@@ -54,6 +56,8 @@ std::vector<Table> compared_tables(const std::vector<Table>& joined) {
   tables.push_back(analysis::stage_balance_table({}));
   for (Table& table : analysis::request_tables({})) tables.push_back(std::move(table));
   for (Table& table : analysis::nccl_log_tables({})) tables.push_back(std::move(table));
+  tables.push_back(make_table(schema::engine_layers));
+  for (Table& table : ingest::allocator_tables()) tables.push_back(std::move(table));
   tables.push_back(communicator_members_table());
   tables.push_back(communicator_mismatches_table());
   return tables;

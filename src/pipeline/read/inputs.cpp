@@ -28,10 +28,11 @@ ingest::MergedDiscovery merge(const std::vector<std::string>& hosts, std::vector
 }
 
 /// Collective: the job epoch, from the inputs' session starts alone: a window of time counts from it.
-Nanoseconds find_epoch(const exchange::Communicator& communicator, const std::vector<ingest::AssignedTrace>& traces) {
+Nanoseconds find_epoch(const exchange::Communicator& communicator, const std::vector<ingest::AssignedTrace>& traces,
+                       const std::string& nsys) {
   std::vector<Session> mine;
   for (const ingest::AssignedTrace& assigned : traces) {
-    if (assigned.tool_rank == communicator.rank()) mine.push_back(read_local_session(assigned));
+    if (assigned.tool_rank == communicator.rank()) mine.push_back(read_local_session(assigned, nsys));
   }
   std::vector<Session> all;
   for (std::vector<Session>& sessions : all_gather_packed(communicator, mine)) {
@@ -58,7 +59,7 @@ RunPlan find_inputs(Phases& phases, const exchange::Communicator& communicator, 
   plan.discovery = merge(hosts, all_gather_packed(communicator, found));
   if (options.analysis.window.time) {
     phases.collective("finding the window",
-                      [&] { plan.epoch_utc_ns = find_epoch(communicator, plan.discovery.traces); });
+                      [&] { plan.epoch_utc_ns = find_epoch(communicator, plan.discovery.traces, job.nsys_command); });
   }
   return plan;
 }

@@ -24,7 +24,7 @@ bool is_worth_its_room(const MadeExport& one) {
 std::shared_ptr<const MadeExport> KeptExports::of(const std::string& input) {
   if (auto kept = find(input)) return kept;
   const auto made = std::make_shared<MadeExport>();
-  made->made = ingest::export_input(input, made->place.path().string());
+  made->made = ingest::export_input(input, made->place.path().string(), nsys_);
   if (is_worth_its_room(*made)) {
     const std::scoped_lock lock(mutex_);
     kept_[input] = made;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "ingest/export_input.hpp"
 #include "ingest/staging.hpp"
@@ -20,6 +21,9 @@ struct MadeExport {
 /// May be used by several threads, for an input by one at a time.
 class KeptExports {
  public:
+  /// `nsys`: the program that exports reports.
+  explicit KeptExports(std::string nsys) : nsys_(std::move(nsys)) {}
+
   /// The export that is kept, else a new one. A new one is kept where the disk has much room. Throws TraceError.
   std::shared_ptr<const MadeExport> of(const std::string& input);
   bool holds(const std::string& input) const;
@@ -27,6 +31,7 @@ class KeptExports {
  private:
   std::shared_ptr<const MadeExport> find(const std::string& input) const;
 
+  const std::string nsys_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const MadeExport>> kept_;
 };

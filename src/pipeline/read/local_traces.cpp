@@ -266,11 +266,11 @@ const analysis::ProcessWindows* agreed_windows(const ReadSettings& settings, con
   return found == settings.agreed->end() ? nullptr : &found->second;
 }
 
-Session read_local_session(const ingest::AssignedTrace& assigned) {
+Session read_local_session(const ingest::AssignedTrace& assigned, const std::string& nsys) {
   try {
     if (!ingest::needs_export(assigned.path)) return ingest::read_session(assigned.path);
     const ingest::ScratchDirectory scratch;  // once more when it is read: two exports need no room at the same time
-    return ingest::read_session(ingest::export_input(assigned.path, scratch.path().string()).path);
+    return ingest::read_session(ingest::export_input(assigned.path, scratch.path().string(), nsys).path);
   } catch (const std::exception&) {
     return {};  // said when the trace is read
   }

@@ -121,8 +121,9 @@ std::int64_t memory_limit_for(const std::vector<ingest::AssignedTrace>& assigned
 void check_memory_for(const std::vector<ingest::AssignedTrace>& assigned, const ReadSettings& settings,
                       std::int64_t enough);
 
-/// The session of an input, without its events; one without a start where it cannot be read.
-Session read_local_session(const ingest::AssignedTrace& assigned);
+/// The session of an input, without its events; one without a start where it cannot be read. `nsys` exports
+/// reports.
+Session read_local_session(const ingest::AssignedTrace& assigned, const std::string& nsys);
 
 /// All whose tables have rows: trace ranks, and processes without GPU work.
 template <class Use>

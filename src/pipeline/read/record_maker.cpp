@@ -46,7 +46,7 @@ void RecordMaker::add(const std::string& path) {
   if (ingest::has_sidecar(path)) throw no_record(path, "a log of its changes lies beside it");
   const ingest::AssignedTrace trace = found(path);
   MemoryBudget no_limit(std::nullopt);
-  KeptExports none;
+  KeptExports none(job_.nsys_command);
   Progress silent(1, trace.bytes, false);
   const std::vector<LocalTrace> read =
       read_local_traces({trace}, {options_, run_.records(), no_limit, none, 0, job_.reader, 1}, silent);

@@ -96,7 +96,9 @@ std::optional<RunPlan> recall_plan(const exchange::Communicator& communicator, c
 JobSpecification continued(JobSpecification planned, const JobSpecification& request) {
   planned.output_directory = request.output_directory;
   planned.overwrite = request.overwrite;
+  if (!request.title.empty()) planned.title = request.title;
   planned.write_csv = planned.write_csv || request.write_csv;
+  planned.nsys_command = request.nsys_command;
   planned.quiet = request.quiet;
   planned.perfetto_path = request.perfetto_path;
   planned.perfetto_window = request.perfetto_window;

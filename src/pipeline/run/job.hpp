@@ -18,9 +18,12 @@ namespace nsys_explain::pipeline {
 struct JobSpecification {
   std::vector<std::string> inputs;  ///< files, directories, patterns
   std::string output_directory = "nsys-explain-report";
+  std::string title;       ///< --title: what the user calls the run, for its reports; empty: nothing
   bool overwrite = false;  ///< --force: replace results in a directory that is not empty
   bool write_csv = false;
-  bool quiet = false;                        ///< no progress and no summary, only problems
+  bool quiet = false;  ///< no progress and no summary, only problems
+  /// --nsys-command: the program that exports reports. A plan that is read back never says what runs.
+  std::string nsys_command = "nsys";
   bool export_reports = false;               ///< --export: let nsys export reports that have no export beside them
   std::string category_map_path;             ///< --category-map: categories of kernels in gputrc2graph's JSON
   bool gpu_trace = false;                    ///< --gpu-trace: also the table with a row per GPU activity
@@ -41,6 +44,8 @@ struct JobSpecification {
   std::string inspector_directory;           ///< --inspector: logs of NCCL Inspector; empty: none
   std::string nvml_path;                     ///< gpu_samples.hpp
   std::string requests_path;                 ///< --requests: analysis/tables/requests.hpp
+  std::string trt_profile_path;              ///< --trt-profile: ingest/engine_profile.hpp
+  std::string memory_snapshot_path;          ///< --memory-snapshot: ingest/allocator_snapshot.hpp
   std::vector<std::string> nccl_log_paths;   ///< --nccl-log: analysis/tables/nccl_log.hpp
   double nvml_utc_offset_hours = 0;          ///< of calendar times in that file
   std::string perfetto_path;                 ///< --perfetto: a timeline for trace viewers; empty: none
@@ -62,11 +67,12 @@ struct JobSpecification {
   /// What a run needs of it that finishes this one.
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(inputs, write_csv, gpu_trace, export_reports, category_map_path, categories, categories_of,
+    archive(inputs, title, write_csv, gpu_trace, export_reports, category_map_path, categories, categories_of,
             elapsed_unprofiled, rank_map_path, rank_regex, topology_path, link_peaks_path, require_ranks, filter_time,
             filter_nvtx, steps, warmup_steps, whole_run, phase_map_path, ncu_path, cublas_log_path, weights_path,
-            gpu_peaks_path, nvml_path, nvml_utc_offset_hours, inspector_directory, requests_path, nccl_log_paths,
-            reader, clock_method, ptp_uncertainty_ns, cache_directory, communication_kernels);
+            gpu_peaks_path, nvml_path, nvml_utc_offset_hours, inspector_directory, requests_path, trt_profile_path,
+            memory_snapshot_path, nccl_log_paths, reader, clock_method, ptp_uncertainty_ns, cache_directory,
+            communication_kernels);
   }
 };
 

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ingest/allocator_snapshot.hpp"
+#include "ingest/engine_profile.hpp"
 #include "ingest/inspector_log.hpp"
 #include "ingest/phase_file.hpp"
 #include "ingest/request_file.hpp"
@@ -115,6 +117,9 @@ UserOptions read_user_options(const JobSpecification& job) {
   options.requests = read_evidence("--requests", job.requests_path, unseen, [](std::string_view text) {
     return analysis::parse_requests(ingest::request_rows(text));
   });
+  options.engine_layers = read_evidence("--trt-profile", job.trt_profile_path, unseen, ingest::engine_layers);
+  options.allocator_tables = read_evidence("--memory-snapshot", job.memory_snapshot_path, unseen,
+                                           [](std::string_view text) { return ingest::allocator_tables(text); });
   for (const std::string& path : job.nccl_log_paths)
     analysis::add_nccl_log(text_of_file(path, "file of --nccl-log"), options.nccl_log);
   if (!job.nccl_log_paths.empty() && options.nccl_log.members.empty() && options.nccl_log.connections.empty() &&
@@ -133,11 +138,11 @@ UserOptions read_user_options(const JobSpecification& job) {
 }
 
 std::vector<std::string*> paths_to_read(JobSpecification& job) {
-  std::vector<std::string*> paths{&job.category_map_path, &job.rank_map_path,       &job.topology_path,
-                                  &job.link_peaks_path,   &job.phase_map_path,      &job.ncu_path,
-                                  &job.cublas_log_path,   &job.weights_path,        &job.gpu_peaks_path,
-                                  &job.nvml_path,         &job.inspector_directory, &job.requests_path,
-                                  &job.cache_directory};
+  std::vector<std::string*> paths{&job.category_map_path, &job.rank_map_path,        &job.topology_path,
+                                  &job.link_peaks_path,   &job.phase_map_path,       &job.ncu_path,
+                                  &job.cublas_log_path,   &job.weights_path,         &job.gpu_peaks_path,
+                                  &job.nvml_path,         &job.inspector_directory,  &job.requests_path,
+                                  &job.trt_profile_path,  &job.memory_snapshot_path, &job.cache_directory};
   for (std::string& path : job.nccl_log_paths) paths.push_back(&path);
   return paths;
 }
@@ -151,6 +156,8 @@ std::vector<Table> side_file_tables(const UserOptions& options) {
   };
   add(analysis::request_tables(options.requests));
   add(analysis::nccl_log_tables(options.nccl_log));
+  add({options.engine_layers});
+  add(options.allocator_tables);
   return tables;
 }
 

@@ -22,6 +22,8 @@ struct UserOptions {
   RackOfHost racks;
   analysis::RequestLog requests;
   analysis::NcclLog nccl_log;
+  Table engine_layers;                         ///< without columns: not given
+  std::vector<Table> allocator_tables;         ///< likewise
   std::vector<analysis::LinkPeak> link_peaks;  ///< come before the built-in ones
   std::string inspector_directory;             ///< empty: none
   std::vector<Regex> communication_kernels;    ///< names of kernels that communicate, beside the built-in table

@@ -18,5 +18,5 @@ export const record = {
   payload: "nsys export --type sqlite --include-blobs=true --include-json=true REPORT.nsys-rep",
   metrics: profile("-t cuda,nvtx --gpu-metrics-devices=cuda-visible"),
   everyRank: "srun nsys profile -t cuda,nvtx -o rank_%q{SLURM_PROCID}_%h PROGRAM",
-  compute: "ncu --csv --set roofline PROGRAM > ncu.csv; nsys-explain-mpi TRACES --ncu ncu.csv",
+  compute: "ncu --csv --page raw --set full --log-file ncu.csv PROGRAM; nsys-explain-mpi TRACES --ncu ncu.csv",
 };

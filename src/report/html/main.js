@@ -146,11 +146,11 @@ window.addEventListener("beforeprint", () => {
   }
 });
 
-// Browser tabs of several reports differ by the directory of their traces and by what is wrong.
+// Browser tabs of several reports differ by what the user calls them, else by the directory of their traces, and by what is wrong.
 function title() {
   const directories = report.inputs.map((input) => input.path.split("/").slice(0, -1));
   const shared = directories.reduce((one, other) => one.slice(0, one.findIndex((part, i) => part !== other[i]) < 0 ? one.length : one.findIndex((part, i) => part !== other[i])), directories[0] ?? []);
-  return [short(report.verdict.text, 70), shared.at(-1), "nsys-explain-mpi"].filter((part) => part).join(" - ");
+  return [short(report.verdict.text, 70), report.title ?? shared.at(-1), "nsys-explain-mpi"].filter((part) => part).join(" - ");
 }
 
 document.title = title();

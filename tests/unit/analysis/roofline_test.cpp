@@ -239,7 +239,7 @@ TEST(Ncu, BothFormsOfTheCsvAreRead) {
     EXPECT_DOUBLE_EQ(kernels[0].flops, 2e6);
     EXPECT_EQ(kernels[0].sm_percent, -1);
   }
-  EXPECT_EQ(parse_ncu_csv(raw)[0].top_stall, "long_scoreboard");
+  EXPECT_EQ(top_stall(parse_ncu_csv(raw)[0].stalls), "long_scoreboard");
   EXPECT_EQ(parse_ncu_csv(raw)[0].bank_conflicts, -1);
   EXPECT_EQ(
       parse_ncu_csv(
@@ -250,19 +250,21 @@ TEST(Ncu, BothFormsOfTheCsvAreRead) {
       << "the mean of 120 and 140";
   const std::string head = "\"ID\",\"Kernel Name\",";
   EXPECT_EQ(
-      parse_ncu_csv(
-          head +
-          "smsp__pcsamp_warps_issue_stalled_selected,smsp__pcsamp_warps_issue_stalled_mio_throttle,smsp__pcsamp_warps_issue_stalled_barrier,smsp__pcsamp_warps_issue_stalled_barrier_not_issued\n0,k,900,40,70,800\n")
-          [0]
-              .top_stall,
+      top_stall(
+          parse_ncu_csv(
+              head +
+              "smsp__pcsamp_warps_issue_stalled_selected,smsp__pcsamp_warps_issue_stalled_mio_throttle,smsp__pcsamp_warps_issue_stalled_barrier,smsp__pcsamp_warps_issue_stalled_barrier_not_issued\n0,k,900,40,70,800\n")
+              [0]
+                  .stalls),
       "barrier")
       << "selected is no stall";
   EXPECT_EQ(
-      parse_ncu_csv(
-          head +
-          "smsp__average_warp_latency_issue_stalled_wait.ratio,smsp__average_warp_latency_issue_stalled_lg_throttle.ratio,smsp__pcsamp_warps_issue_stalled_barrier\n0,k,1.5,4.25,99\n")
-          [0]
-              .top_stall,
+      top_stall(
+          parse_ncu_csv(
+              head +
+              "smsp__average_warp_latency_issue_stalled_wait.ratio,smsp__average_warp_latency_issue_stalled_lg_throttle.ratio,smsp__pcsamp_warps_issue_stalled_barrier\n0,k,1.5,4.25,99\n")
+              [0]
+                  .stalls),
       "lg_throttle")
       << "families of metrics are not compared";
   EXPECT_THAT(problem(parse_ncu_csv, "a,b\n1,2\n"), HasSubstr("ncu --import"));

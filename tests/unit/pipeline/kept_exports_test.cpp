@@ -35,7 +35,7 @@ TEST_F(KeptExportsTest, MakesAnExportOnce) {
   if (available_on_disk(fs::temp_directory_path().string()) == 0) GTEST_SKIP() << "temporary files lie in memory";
   std::string path;
   {
-    KeptExports exports;
+    KeptExports exports("nsys");
     EXPECT_FALSE(exports.holds(input_));
     path = exports.of(input_)->made.path;
     EXPECT_TRUE(exports.holds(input_));
@@ -47,7 +47,7 @@ TEST_F(KeptExportsTest, MakesAnExportOnce) {
 }
 
 TEST_F(KeptExportsTest, KeepsNothingWhereTheInputCannotBeRead) {
-  KeptExports exports;
+  KeptExports exports("nsys");
   const std::string missing = directory_ + "/missing.json";
   EXPECT_THROW(exports.of(missing), ingest::TraceError);
   EXPECT_FALSE(exports.holds(missing));

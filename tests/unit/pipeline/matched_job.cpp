@@ -58,7 +58,7 @@ MatchedJob match_exports(const std::string& directory) {
   const UserOptions options;
   TraceRecords records({});
   MemoryBudget memory(std::nullopt);
-  KeptExports exports;
+  KeptExports exports("nsys");
   const auto discovery = ingest::merge_discoveries({{"here", ingest::discover({directory})}});
   std::vector<LocalTrace> traces;
   for (const ingest::AssignedTrace& assigned : discovery.traces) {

@@ -18,7 +18,7 @@ function mood({severity, complete, judged_share: judged}) {
 
 // Above every group of views: what the report says.
 export function headline() {
-  return node("div", {class: `verdict ${mood(report.verdict)}`}, node("h1", {}, report.verdict.text));
+  return node("div", {class: `verdict ${mood(report.verdict)}`}, report.title ? node("p", {class: "note"}, report.title) : null, node("h1", {}, report.verdict.text));
 }
 
 export function verdict() {
