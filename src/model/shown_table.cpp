@@ -1,7 +1,9 @@
 #include "nsys_explain/model/shown_table.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
+#include <utility>
 
 #include "nsys_explain/model/job_report.hpp"
 
@@ -19,8 +21,16 @@ Table sums_of(const std::vector<Table>& tables, const JobReport& report, const S
   const Table* const table = find_table(tables, shown.table);
   if (table == nullptr) return {};
   std::set<std::int64_t> trace_ranks;
-  for (const TraceRankIdentity& rank : report.trace_ranks) trace_ranks.insert(rank.trace_rank);
-  return fold_rows(*table, shown.folding, trace_ranks);
+  const auto& columns = table->schema.columns;
+  const auto is_rank = [](const ColumnSchema& one) { return one.name == "trace_rank"; };
+  if (std::any_of(columns.begin(), columns.end(), is_rank))
+    for (const TraceRankIdentity& rank : report.trace_ranks) trace_ranks.insert(rank.trace_rank);
+  Table sums = fold_rows(*table, shown.folding, trace_ranks);
+  for (const ShownTable::Beside& other : shown.beside) {
+    if (const Table* const found = find_table(tables, other.table))
+      sums = joined_by_keys(std::move(sums), fold_rows(*found, other.folding, trace_ranks));
+  }
+  return sums;
 }
 
 }  // namespace nsys_explain

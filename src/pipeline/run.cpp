@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "analysis/findings/job_verdict.hpp"
-#include "analysis/problems/activity_summary.hpp"
 #include "analysis/problems/find_problems.hpp"
 #include "analysis/replay/lanes.hpp"
 #include "analysis/tables/gpu_counters.hpp"
@@ -278,7 +277,7 @@ void Run::attribute() {
     for (Table& table : member_tables(communicator_, cross_)) report_.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
     for (Warning& one : ranks_without_ranges(report_.tables, ranks_)) report_.warnings.push_back(std::move(one));
-    report_.activity.category_map = categories_->names();
+    report_.category_map = categories_->names();
     report_.window = options_.window_text;
     report_.left_out = analysis::describe_left_out(report_.tables, attribution_.steps, attribution_.steps_apart);
   });

@@ -1,76 +1,42 @@
 #include "report/activity_json.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <variant>
-
-#include "report/json_parts.hpp"
 
 namespace nsys_explain::report {
 
 namespace {
 
-Json kernel(const KernelSummary& k) {
-  Json object = {{"name", k.name},
-                 {"trace_ranks", k.trace_ranks},
-                 {"count", k.count},
-                 {"total_ns", k.total_ns},
-                 {"max_ns", k.max_ns},
-                 {"share", k.share},
-                 {"tail_score_ns", k.tail_score_ns},
-                 {"largest_trace_rank", k.largest_trace_rank},
-                 {"largest_ns", k.largest_ns}};
-  if (k.communication) object["overlapped_ns"] = k.overlapped_ns;
-  return object;
-}
-
-Json overhead(const NamedTotal& total) {
-  return {{"kind", total.kind},
-          {"name", total.name},
-          {"count", total.count},
-          {"total_ns", total.total_ns},
-          {"max_ns", total.max_ns}};
-}
-
-Json suspect(const Suspect& s) {
-  return {{"kind", s.kind}, {"name", s.name}, {"count", s.count}, {"total_ns", s.total_ns}, {"share", s.share}};
-}
-
-Json process(const ProcessSummary& p) {
-  return {{"path", p.path},
-          {"process_id", p.process_id},
-          {"trace_ranks", p.trace_ranks},
-          {"kernels", p.kernels},
-          {"kernel_ns", p.kernel_ns},
-          {"communication_ns", p.communication_ns},
-          {"barrier_ns", p.barrier_ns},
-          {"top_kernel", p.top_kernel},
-          {"top_communication", p.top_communication},
-          {"top_barrier", p.top_barrier}};
-}
-
-Json category(const CategorySummary& c) {
-  return {{"category", c.category},
-          {"elapsed_ns", c.elapsed_ns},
-          {"share", c.share},
-          {"smallest_share", c.smallest_share},
-          {"largest_share", c.largest_share}};
-}
-
-Json gpu_speed(const GpuSpeed& s) {
-  return {{"trace_rank", s.trace_rank},
-          {"kernels", s.kernels},
-          {"ratio", s.ratio},
-          {"p_value", s.p_value},
-          {"slow", s.slow}};
-}
-
-Json percent_spread(const PercentSpread& p) {
-  return {{"name", p.name},
-          {"trace_ranks", p.trace_ranks},
-          {"lowest_percent", p.lowest},
-          {"median_percent", p.median},
-          {"highest_percent", p.highest},
-          {"lowest_trace_rank", p.lowest_trace_rank},
-          {"highest_trace_rank", p.highest_trace_rank}};
+/// The costliest of the lists, whatever their kind, as a share of the window of all trace ranks.
+Json suspects(const Json& activity, Nanoseconds window_ns) {
+  struct Kind {
+    const char *name, *list, *told_apart;  ///< rows with 1, or that text, there are of another kind
+    Json other;
+  };
+  const Kind kinds[] = {{"kernel", "kernels", "communication", 1},
+                        {"communication", "communication_kernels", "", {}},
+                        {"barrier", "barriers", "kind", "launcher_gap"},  // holds the other barriers
+                        {"idle", "idle_causes", "", {}},
+                        {"copy", "transfers", "", {}}};
+  constexpr int most_of_kind = 3;
+  Json all = Json::array();
+  if (window_ns == 0) return all;  // there is nothing that they could be a share of
+  for (const Kind& kind : kinds) {
+    int of_kind = 0;
+    for (const Json& row : activity.value(kind.list, Json::array())) {
+      const auto total_ns = row.at("total_ns").get<std::int64_t>();
+      const bool is_other = !kind.other.is_null() && row.at(kind.told_apart) == kind.other;
+      if (total_ns <= 0 || is_other || ++of_kind > most_of_kind) continue;
+      all.push_back({{"kind", kind.name},
+                     {"name", row.at("name")},
+                     {"count", row.at("count")},
+                     {"total_ns", total_ns},
+                     {"share", static_cast<double>(total_ns) / static_cast<double>(window_ns)}});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Json& a, const Json& b) { return a["total_ns"] > b["total_ns"]; });
+  return all;
 }
 
 /// A row, an object.
@@ -87,26 +53,20 @@ Json objects_of(const Table& table) {
 
 }  // namespace
 
-Json activity_json(const JobReport& report) {
-  const ActivitySummary& a = report.activity;
-  Json all = {{"suspects", array_of(a.suspects, suspect)},
-              {"kernels", array_of(a.kernels, kernel)},
-              {"communication_kernels", array_of(a.communication, kernel)},
-              {"gpu_speeds", array_of(a.gpu_speeds, gpu_speed)},
-              {"compute_counters", array_of(a.compute_counters, percent_spread)},
-              {"mfu", array_of(a.mfu, percent_spread)},
-              {"category_map", a.category_map},
-              {"categories", array_of(a.categories, category)},
-              {"overheads", array_of(a.overheads, overhead)},
-              {"launches",
-               {{"count", a.launches.launches},
-                {"storming_trace_ranks", a.launches.storming},
-                {"largest_rate_per_second", a.launches.largest_rate},
-                {"largest_rate_trace_rank", a.launches.largest_trace_rank}}},
-              {"largest_gpu_memory_bytes", a.largest_gpu_memory_bytes},
-              {"processes", array_of(a.processes, process)}};
+Json lists_of(const JobReport& report, std::string_view object) {
+  Json lists = Json::object();
   for (const ShownTable& shown : report.shown)
-    if (!shown.list.empty()) all[std::string(shown.list)] = objects_of(sums_of(report.tables, report, shown));
+    if (shown.in == object && !shown.list.empty())
+      lists[std::string(shown.list)] = objects_of(sums_of(report.tables, report, shown));
+  return lists;
+}
+
+Json activity_json(const JobReport& report) {
+  Json all = lists_of(report, "activity");
+  all["category_map"] = report.category_map;
+  Nanoseconds window_ns = 0;
+  for (const RankSummary& rank : report.ranks) window_ns += rank.budget.window_ns;
+  all["suspects"] = suspects(all, window_ns);
   return all;
 }
 

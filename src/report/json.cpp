@@ -6,7 +6,6 @@
 #include "report/activity_json.hpp"
 #include "report/capture_advice.hpp"
 #include "report/clock_json.hpp"
-#include "report/json_links.hpp"
 #include "report/json_parts.hpp"
 #include "report/matching_json.hpp"
 #include "report/next_steps.hpp"
@@ -342,8 +341,13 @@ std::vector<JsonSection> json_sections(const JobReport& report) {
       {"critical_path", [&] { return critical_path(report.critical_path); }},
       {"exposed_communication", [&] { return exposed_communication(report.exposed); }},
       {"activity", [&] { return activity_json(report); }},
-      {"nvlink", [&] { return nvlink_json(report.nvlink); }},
-      {"network", [&] { return network_json(report.network); }},
+      {"nvlink",
+       [&] {
+         Json nvlink = {{"available", report.nvlink.available}, {"message", report.nvlink.message}};
+         nvlink.update(lists_of(report, "nvlink"));
+         return nvlink;
+       }},
+      {"network", [&] { return lists_of(report, "").value("network", Json::array()); }},
       {"findings", [&] { return array_of(report.findings, finding); }},
       {"verdict", [&] { return verdict(report); }},
       {"capture_advice", [&] { return array_of(capture_advice(report), advice); }},

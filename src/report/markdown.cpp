@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "report/activity_sections.hpp"
 #include "report/inspector_summary.hpp"
 #include "report/markdown_parts.hpp"
 #include "report/markdown_sections.hpp"
@@ -77,12 +76,9 @@ const std::vector<Evidence>& evidence() {
       {phases_section, {"longest-stage", "step-time-change"}},
       {operations_section, {"slow-link", "exposed-communication", "connection-setup", "unbalanced-exchange"}},
       {slack_section, {"slow-link", "exposed-communication"}},
-      {network_section, {"slow-link"}},
       {nvlink_section, {"slow-link", "nvlink-asymmetry", "nvlink-idle-artefact"}},
       {communicators_section,
-       {"missing-ranks", "withheld-arrivals", "no-collectives", "no-nccl-payload", "infeasible-matches"}},
-      {speeds_section, {"slow-gpu"}},
-      {kernels_section, {"dominant-kernel", "kernel-tail", "longest-stage"}}};
+       {"missing-ranks", "withheld-arrivals", "no-collectives", "no-nccl-payload", "infeasible-matches"}}};
   return all;
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "nsys_explain/model/activity_summary.hpp"
+#include "analysis/verdict/gpu_speed.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -48,6 +48,7 @@ std::vector<Table> compared_tables(const std::vector<Table>& joined) {
   tables.push_back(analysis::exchange_balances_table({}, {}, {}));
   tables.push_back(analysis::collectives_in_step_table({}));
   tables.push_back(analysis::byte_matrix_table(joined));
+  tables.push_back(make_table(schema::network_metrics));
   tables.push_back(analysis::level_sums_table({}, {}));
   tables.push_back(wait_matrix_table({}));
   tables.push_back(rank_places_table({}, {}));
