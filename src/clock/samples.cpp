@@ -1,5 +1,5 @@
 #include "clock/samples.hpp"
-#include "clock/magnitude_histogram.hpp"
+#include "clock/fixed_point.hpp"
 #include "model/hash.hpp"
 #include "nsys_explain/model/end_model.hpp"
 

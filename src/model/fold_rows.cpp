@@ -183,7 +183,9 @@ Table fold_rows(const Table& table, const Folding& folding, const std::set<std::
   std::vector<const ColumnData*> keys;
   for (const FoldedColumn& one : folding.columns)
     if (one.by == By::key) keys.push_back(&data_of(table, one.from));
-  const std::vector<Rows> groups = grouped(keys, counted);
+  std::vector<Rows> groups = grouped(keys, counted);
+  if (folding.by_first_rows)
+    std::sort(groups.begin(), groups.end(), [](const Rows& a, const Rows& b) { return a.front() < b.front(); });
   Table folded;
   folded.schema = {table.schema.name, table.schema.description, {}};
   for (const FoldedColumn& one : folding.columns) {

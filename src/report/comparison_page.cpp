@@ -41,18 +41,6 @@ constexpr std::string_view page_style =
 constexpr std::string_view palette[] = {"#3b7dd8", "#e07b39", "#3f9d6b", "#b8476b",
                                         "#7d5fc4", "#8b8f97", "#c9a227", "#2aa5a5"};
 
-std::string html_table(const TextTable& texts) {
-  std::string out = "<table><thead><tr>";
-  for (const std::string& title : texts.titles) out += fmt::format("<th scope=\"col\">{}</th>", html_text(title));
-  out += "</tr></thead><tbody>\n";
-  for (const std::vector<std::string>& row : texts.rows) {
-    out += "<tr>";
-    for (const std::string& cell : row) out += fmt::format("<td>{}</td>", html_text(cell));
-    out += "</tr>\n";
-  }
-  return out + "</tbody></table>\n";
-}
-
 /// A bar per run, its categories stacked, all on one scale.
 std::string category_bars(const Comparison& comparison) {
   double longest = 0;
@@ -79,27 +67,6 @@ std::string category_bars(const Comparison& comparison) {
   return out;
 }
 
-std::string html_findings(const Comparison& comparison) {
-  std::string out;
-  for (const auto& [when, run] : {std::pair("Before", &comparison.base()), {"Now", &comparison.current()}}) {
-    if (run->findings.empty()) continue;
-    out += fmt::format("<h2>{}: what the report found</h2>\n<ul>\n", when);
-    for (const std::string& text : finding_texts(*run)) out += fmt::format("<li>{}</li>\n", html_text(text));
-    out += "</ul>\n";
-  }
-  return out;
-}
-
-std::string html_runs(const Comparison& comparison) {
-  std::string out = "<h2>Runs</h2>\n" + html_table(runs_table(comparison));
-  const TextTable categories = categories_table(comparison);
-  if (categories.rows.empty()) return out;
-  out += fmt::format(
-      "<h2>GPU time by category, per {}</h2>\n<p class=\"note\">Mean over ranks; no moment counted twice.</p>\n",
-      basis_name(comparison.basis));
-  return out + category_bars(comparison) + html_table(categories);
-}
-
 /// The values of a trend as a line from the oldest run to the newest, between its least and its most.
 std::string spark_line(const Trend& trend) {
   constexpr double width = 120, height = 24, margin = 3;
@@ -121,33 +88,32 @@ std::string spark_line(const Trend& trend) {
       width, height, html_text(trend.figure), trend_text(trend), points);
 }
 
-std::string html_trend(const Comparison& comparison) {
-  const TextTable texts = trend_table(comparison);
-  std::string out =
-      fmt::format("<h2>Trend, per {}</h2>\n<p class=\"note\">{}</p>\n<div class=\"wide\"><table><thead><tr>",
-                  basis_name(comparison.basis), trend_meaning);
-  for (const std::string& title : texts.titles) out += fmt::format("<th scope=\"col\">{}</th>", html_text(title));
-  out += "<th scope=\"col\">oldest to newest</th></tr></thead><tbody>\n";
-  for (std::size_t t = 0; t < texts.rows.size(); ++t) {
+std::string html_table(const ComparisonSection& section, const Comparison& comparison) {
+  const bool has_lines = section.picture == ComparisonSection::Picture::trends;
+  std::string out = "<div class=\"wide\"><table><thead><tr>";
+  for (const std::string& title : section.titles) out += fmt::format("<th scope=\"col\">{}</th>", html_text(title));
+  if (has_lines) out += "<th scope=\"col\">oldest to newest</th>";
+  out += "</tr></thead><tbody>\n";
+  for (std::size_t r = 0; r < section.rows.size(); ++r) {
     out += "<tr>";
-    for (const std::string& cell : texts.rows[t]) out += fmt::format("<td>{}</td>", html_text(cell));
-    out += fmt::format("<td>{}</td></tr>\n", spark_line(comparison.trends[t]));
+    for (const std::string& cell : section.rows[r]) {
+      const bool is_judgement = cell == "worse" || cell == "better";
+      out += fmt::format("<td{}>{}</td>", is_judgement ? fmt::format(" class=\"{}\"", cell) : "", html_text(cell));
+    }
+    if (has_lines) out += fmt::format("<td>{}</td>", spark_line(comparison.trends[r]));
+    out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n";
 }
 
-std::string html_changes(const std::string& topic, const std::vector<const Change*>& changes) {
-  std::string out = fmt::format(
-      "<h2>By {}</h2>\n<table><thead><tr><th>name</th><th>figure</th><th>before</th><th>now</th><th>change</th><th>99% interval</th><th></th></tr></thead><tbody>\n",
-      html_text(topic));
-  for (const Change* change : changes) {
-    out += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"{}\">{}</td></tr>\n",
-        html_text(change->name), html_text(change->figure), time_of(change->base), time_of(change->current),
-        change_text(*change), interval_text(*change),
-        judgement(*change) == "within noise" ? "note" : judgement(*change), judgement(*change));
-  }
-  return out + "</tbody></table>\n";
+std::string to_html(const ComparisonSection& section, const Comparison& comparison) {
+  std::string out = fmt::format("<h2>{}</h2>\n", html_text(section.title));
+  if (!section.note.empty()) out += fmt::format("<p class=\"note\">{}</p>\n", html_text(section.note));
+  if (section.picture == ComparisonSection::Picture::categories) out += category_bars(comparison);
+  if (!section.items.empty()) out += "<ul>\n";
+  for (const std::string& item : section.items) out += fmt::format("<li>{}</li>\n", html_text(item));
+  if (!section.items.empty()) out += "</ul>\n";
+  return section.titles.empty() ? out : out + html_table(section, comparison);
 }
 
 }  // namespace
@@ -162,10 +128,7 @@ std::string comparison_to_html(const Comparison& comparison) {
     for (const std::string& text : explanation_texts(comparison)) out += fmt::format("<p>{}</p>\n", html_text(text));
   }
   for (const std::string& note : comparison.notes) out += fmt::format("<p class=\"note\">{}</p>\n", html_text(note));
-  if (!comparison.side_by_side) out += html_findings(comparison);
-  out += html_runs(comparison);
-  if (!comparison.trends.empty()) out += html_trend(comparison);
-  for (const auto& [topic, changes] : by_topic(comparison)) out += html_changes(topic, changes);
+  for (const ComparisonSection& section : comparison_sections(comparison)) out += to_html(section, comparison);
   return out + "</body></html>\n";
 }
 

@@ -7,15 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "report/comparison_text.hpp"
-#include "report/markdown_table.hpp"
+#include "report/markdown_parts.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t shown_changes = 20;
 
 /// Characters of a line on a terminal.
 constexpr std::size_t terminal_width = 110;
@@ -93,19 +91,27 @@ Json run_json(const RunProfile& run) {
           {"findings", findings_json(run)}};
 }
 
+/// Numbers to the right: where any of them begins as one.
+MarkdownTable::Align align_of(const ComparisonSection& section, std::size_t column) {
+  const bool is_number = std::any_of(section.rows.begin(), section.rows.end(),
+                                     [&](const auto& row) { return row[column].find_first_of("0123456789+-") == 0; });
+  return column > 0 && is_number ? MarkdownTable::Align::right : MarkdownTable::Align::left;
+}
+
 /// Names are code spans in the first column, and in the titles of columns per run.
-std::string to_markdown_table(const TextTable& texts, bool runs_are_columns) {
+std::string to_markdown_table(const ComparisonSection& section) {
+  const bool rows_are_runs = section.titles.front() == "run";
   MarkdownTable table;
-  for (std::size_t c = 0; c < texts.titles.size(); ++c) {
-    table.columns.push_back({c > 0 && runs_are_columns ? markdown_path(texts.titles[c], 40) : texts.titles[c],
-                             c == 0 ? MarkdownTable::Align::left : MarkdownTable::Align::right});
+  for (std::size_t c = 0; c < section.titles.size(); ++c)
+    table.columns.push_back(
+        {c > 0 && c <= section.run_columns ? markdown_path(section.titles[c], 40) : section.titles[c],
+         align_of(section, c)});
+  for (const std::vector<std::string>& row : section.rows) {
+    if (table.rows.size() == section.most) break;
+    table.rows.push_back(row);
+    table.rows.back().front() = rows_are_runs ? markdown_path(row.front(), 60) : markdown_code(row.front(), 48);
   }
-  for (const std::vector<std::string>& row : texts.rows) {
-    std::vector<std::string> cells = row;
-    cells.front() = runs_are_columns ? markdown_code(row.front(), 48) : markdown_path(row.front(), 60);
-    table.rows.push_back(std::move(cells));
-  }
-  return table.to_string();
+  return table.to_string() + rest_note(section.rows.size(), table.rows.size(), "`changes` in compare.json");
 }
 
 /// A name within a block of code, which it cannot end.
@@ -139,62 +145,13 @@ std::string bars(const Comparison& comparison) {
   return out + "```\n";
 }
 
-/// What the reports of both runs found, so that a cause that came or went is seen.
-std::string findings_section(const Comparison& comparison) {
-  std::string out;
-  for (const auto& [when, run] : {std::pair("Before", &comparison.base()), {"Now", &comparison.current()}}) {
-    if (run->findings.empty()) continue;  // or an older store without them
-    out += fmt::format("\n## {}: what the report found\n\n", when);
-    for (const std::string& text : finding_texts(*run)) out += wrap(markdown_text(text, 600), "- ", "  ");
-  }
-  return out;
-}
-
-std::string runs_section(const Comparison& comparison) {
-  std::string out = "\n## Runs\n\n" + to_markdown_table(runs_table(comparison), false);
-  const TextTable categories = categories_table(comparison);
-  if (categories.rows.empty()) return out;
-  out += fmt::format("\n## GPU time by category, per {}\n\n", basis_name(comparison.basis));
-  out += wrap("Mean over ranks; no moment counted twice. Bars are numbered as the runs above.", "", "");
-  return out + bars(comparison) + '\n' + to_markdown_table(categories, true);
-}
-
-std::string trend_section(const Comparison& comparison) {
-  TextTable texts = trend_table(comparison);
-  MarkdownTable table;
-  for (std::size_t c = 0; c < texts.titles.size(); ++c) {
-    const bool is_run = c > 0 && c <= comparison.runs.size();
-    const bool is_text = c == 0 || c + 1 == texts.titles.size();
-    table.columns.push_back({is_run ? markdown_path(texts.titles[c], 40) : texts.titles[c],
-                             is_text ? MarkdownTable::Align::left : MarkdownTable::Align::right});
-  }
-  for (std::vector<std::string>& row : texts.rows) {
-    row.front() = markdown_code(row.front(), 48);
-    table.rows.push_back(std::move(row));
-  }
-  return fmt::format("\n## Trend, per {}\n\n", basis_name(comparison.basis)) + wrap(trend_meaning, "", "") + '\n' +
-         table.to_string();
-}
-
-std::string changes_section(const std::string& topic, const std::vector<const Change*>& changes) {
-  MarkdownTable table{{{"name", MarkdownTable::Align::left},
-                       {"figure", MarkdownTable::Align::left},
-                       {"before"},
-                       {"now"},
-                       {"change"},
-                       {"99% interval"},
-                       {"", MarkdownTable::Align::left}},
-                      {}};
-  for (std::size_t i = 0; i < std::min(changes.size(), shown_changes); ++i) {
-    const Change& change = *changes[i];
-    table.rows.push_back({markdown_code(change.name, 48), change.figure, time_of(change.base), time_of(change.current),
-                          change_text(change), interval_text(change), judgement(change)});
-  }
-  std::string out = fmt::format("\n## By {}\n\n{}", topic, table.to_string());
-  if (changes.size() > shown_changes) {
-    out += fmt::format("\n... and {} more (`changes` in compare.json).\n", changes.size() - shown_changes);
-  }
-  return out;
+std::string to_markdown(const ComparisonSection& section, const Comparison& comparison) {
+  std::string out = fmt::format("\n## {}\n\n", section.title);
+  if (!section.note.empty()) out += wrap(section.note, "", "");
+  if (section.picture == ComparisonSection::Picture::categories) out += bars(comparison);
+  if (!section.note.empty()) out += '\n';
+  for (const std::string& item : section.items) out += wrap(markdown_text(item, 600), "- ", "  ");
+  return section.titles.empty() ? out : out + to_markdown_table(section);
 }
 
 }  // namespace
@@ -243,10 +200,7 @@ std::string comparison_to_markdown(const Comparison& comparison) {
     if (!comparison.notes.empty()) out += '\n';
   }
   for (const std::string& note : comparison.notes) out += wrap(markdown_text(note, 600), "- ", "  ");
-  if (!comparison.side_by_side) out += findings_section(comparison);
-  out += runs_section(comparison);
-  if (!comparison.trends.empty()) out += trend_section(comparison);
-  for (const auto& [topic, changes] : by_topic(comparison)) out += changes_section(topic, changes);
+  for (const ComparisonSection& section : comparison_sections(comparison)) out += to_markdown(section, comparison);
   return out;
 }
 

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "analysis/statistics/lag_correlation.hpp"
-#include "analysis/statistics/sample_periods.hpp"
 #include "model/schema/links.hpp"
 #include "nsys_explain/model/intervals.hpp"
 

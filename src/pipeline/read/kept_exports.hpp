@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "ingest/export_input.hpp"
+#include "ingest/export_report.hpp"
 #include "ingest/staging.hpp"
 
 namespace nsys_explain::pipeline {

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "analysis/links/link_peaks.hpp"
 #include "analysis/links/link_summary.hpp"
 #include "analysis/links/messages.hpp"
 #include "model/schema/gpu.hpp"

@@ -119,6 +119,13 @@ TEST(FoldRows, JoinedRowsWithoutACounterpartGetNothing) {
   EXPECT_THAT(column<std::int64_t>(joined, "of_rank_1"), ElementsAre(0, 4));
 }
 
+TEST(FoldRows, InTheOrderOfFirstRows) {
+  Folding folding = by_function();
+  folding.order = {};
+  folding.by_first_rows = true;
+  EXPECT_THAT(names(fold_rows(calls(), folding, {0, 1})), ElementsAre("b", "a", "c"));
+}
+
 TEST(FoldRows, AColumnThatIsNotThereIsAnError) {
   Folding folding = by_function();
   folding.columns[1].from = "misses";
