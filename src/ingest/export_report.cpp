@@ -17,8 +17,8 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
 
-#include "ingest/child_process.hpp"
 #include "ingest/kineto/export_kineto.hpp"
 #include "model/shell_quoted.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
@@ -164,6 +164,16 @@ std::string export_advice(const std::string& path) {
   return fmt::format("run `nsys export --type sqlite --include-blobs=true --include-json=true {}{}`{}", overwrite,
                      shell_quoted(report),
                      nsys_is_on_path() ? instead : " where Nsight Systems is installed (nsys is not on the PATH here)");
+}
+
+void keep_descriptors_from_children() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const int descriptor = std::atoi(entry.path().filename().c_str());
+    if (descriptor <= STDERR_FILENO) continue;
+    const int flags = ::fcntl(descriptor, F_GETFD);
+    if (flags >= 0) ::fcntl(descriptor, F_SETFD, flags | FD_CLOEXEC);
+  }
 }
 
 }  // namespace nsys_explain::ingest

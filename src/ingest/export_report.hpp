@@ -33,4 +33,9 @@ ExportedInput export_input(const std::string& input, const std::string& director
 /// `path` (given as .nsys-rep, .qdrep or the .sqlite beside it), and whether nsys is on this host's PATH.
 std::string export_advice(const std::string& path);
 
+/// To be called right before a program is started: it inherits nothing but its standard streams. A child with a copy of
+/// one of MPI's sockets would hide from the launcher and the other ranks that its parent died, and they would wait for
+/// it as long as the child runs. (Not every system has posix_spawn_file_actions_addclosefrom_np.)
+void keep_descriptors_from_children();
+
 }  // namespace nsys_explain::ingest

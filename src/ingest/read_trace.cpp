@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "ingest/cuda_events.hpp"
 #include "ingest/database.hpp"
 #include "ingest/host_events.hpp"
@@ -28,8 +30,6 @@
 #include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/model/trace.hpp"
 #include "nsys_explain/model/utf8.hpp"
-
-#include <fmt/format.h>
 
 namespace nsys_explain::ingest {
 namespace {

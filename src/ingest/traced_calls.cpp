@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "ingest/column_value.hpp"
 #include "ingest/cpu_samples.hpp"
 #include "ingest/process_events.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 

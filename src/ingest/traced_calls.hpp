@@ -1,8 +1,8 @@
 #pragma once
 
-#include "ingest/cuda_events.hpp"
-
 #include <functional>
+
+#include "ingest/cuda_events.hpp"
 
 namespace nsys_explain::ingest {
 

@@ -291,7 +291,7 @@ ComparisonSection runs_section(const Comparison& comparison) {
 
 ComparisonSection categories_section(const Comparison& comparison) {
   ComparisonSection table{.title = fmt::format("GPU time by category, per {}", basis_name(comparison.basis)),
-                          .note = "Mean over ranks; no moment counted twice. Bars are numbered as the runs above.",
+                          .note = "Mean over ranks; no moment counted twice.",
                           .titles = {"category"},
                           .run_columns = comparison.runs.size(),
                           .picture = ComparisonSection::Picture::categories};

@@ -1,8 +1,5 @@
 #include "report/json_parts.hpp"
 
-#include "nsys_explain/model/names.hpp"
-#include "report/side_files.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -10,8 +7,23 @@
 #include <variant>
 
 #include "model/schema/host.hpp"
+#include "nsys_explain/model/names.hpp"
+#include "report/side_files.hpp"
 
 namespace nsys_explain::report {
+
+Json object_of(const Table& table, std::size_t row) {
+  Json object;
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    std::visit([&](const auto& values) { object[table.schema.columns[c].name] = values[row]; }, table.columns[c]);
+  return object;
+}
+
+Json objects_of(const Table& table) {
+  Json rows = Json::array();
+  for (std::size_t row = 0; row < table.row_count(); ++row) rows.push_back(object_of(table, row));
+  return rows;
+}
 
 namespace {
 
@@ -65,17 +77,11 @@ Json clock_json(const ClockReport& clock) {
 
 namespace {
 
-/// A row as an object: keys are the table's columns, -1 (no such rank, not known) is null.
-Json row_of(const Table& table, std::size_t row) {
-  Json object;
-  for (const ColumnSchema& schema : table.schema.columns) {
-    if (schema.kind == ColumnKind::text) {
-      object[schema.name] = column<std::string>(table, schema.name)[row];
-    } else {
-      const std::int64_t value = column<std::int64_t>(table, schema.name)[row];
-      object[schema.name] = value == -1 ? Json(nullptr) : Json(value);
-    }
-  }
+/// -1 (no such rank, not known) is null.
+Json known_of(const Table& table, std::size_t row) {
+  Json object = object_of(table, row);
+  for (Json& value : object)
+    if (value == -1) value = nullptr;
   return object;
 }
 
@@ -91,11 +97,11 @@ Json matching_json(const std::vector<Table>& tables) {
       missing += gaps[m];
       absent += trace_ranks[m] < 0 ? 1 : 0;
       if (trace_ranks[m] >= 0) outside += column<std::int64_t>(*members, "outside_window")[m];
-      if (gaps[m] > 0) lacking.push_back(row_of(*members, m));
+      if (gaps[m] > 0) lacking.push_back(known_of(*members, m));
     }
   }
   if (const Table* parted = find_table(tables, "communicator_mismatches")) {
-    for (std::size_t row = 0; row < parted->row_count(); ++row) mismatches.push_back(row_of(*parted, row));
+    for (std::size_t row = 0; row < parted->row_count(); ++row) mismatches.push_back(known_of(*parted, row));
   }
   Json matching = {{"missing_arrivals", missing},
                    {"outside_windows", outside},
@@ -137,18 +143,6 @@ Json suspects(const Json& activity, Nanoseconds window_ns) {
   }
   std::stable_sort(all.begin(), all.end(), [](const Json& a, const Json& b) { return a["total_ns"] > b["total_ns"]; });
   return all;
-}
-
-/// A row, an object.
-Json objects_of(const Table& table) {
-  Json rows = Json::array();
-  for (std::size_t r = 0; r < table.row_count(); ++r) {
-    Json row;
-    for (std::size_t c = 0; c < table.columns.size(); ++c)
-      std::visit([&](const auto& values) { row[table.schema.columns[c].name] = values[r]; }, table.columns[c]);
-    rows.push_back(std::move(row));
-  }
-  return rows;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -49,6 +50,10 @@ Json clock_json(const ClockReport& clock);
 /// Which members lack operations, and where members first part. Members that lack nothing inside of their captures are
 /// left out: they are in the tables. Empty lists where the tables are not there.
 Json matching_json(const std::vector<Table>& tables);
+
+/// A row by its columns.
+Json object_of(const Table& table, std::size_t row);
+Json objects_of(const Table& table);
 
 /// The lists of an object of report.json, as the tables of the report declare them.
 Json lists_of(const JobReport& report, std::string_view object);

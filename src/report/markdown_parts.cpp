@@ -1,10 +1,10 @@
 #include "report/markdown_parts.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "report/text.hpp"
-
-#include <algorithm>
 
 namespace nsys_explain::report {
 

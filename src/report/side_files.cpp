@@ -32,10 +32,6 @@ const Table* filled(const JobReport& report, std::string_view name) {
   return table != nullptr && table->row_count() > 0 ? table : nullptr;
 }
 
-Json rate_json(double rate) {
-  return std::isnan(rate) ? Json(nullptr) : Json(rate);
-}
-
 std::string requests_section(const JobReport& report) {
   const Table* totals = filled(report, "request_totals");
   const Table* latencies = find_table(report.tables, "request_latencies");
@@ -137,17 +133,8 @@ Json requests_json(const JobReport& report) {
   const Table* totals = filled(report, "request_totals");
   const Table* latencies = find_table(report.tables, "request_latencies");
   if (totals == nullptr || latencies == nullptr) return nullptr;
-  Json json;
-  for (const char* name : {"requests", "failed", "unusable", "prompt_tokens", "output_tokens", "elapsed_ns"})
-    json[name] = integers(*totals, name).front();
-  for (const char* name : {"requests_per_second", "output_tokens_per_second", "tokens_per_second"})
-    json[name] = rate_json(column<double>(*totals, name).front());
-  json["latencies"] = Json::array();
-  for (std::size_t i = 0; i < latencies->row_count(); ++i) {
-    Json row{{"latency", column<std::string>(*latencies, "latency")[i]}, {"count", integers(*latencies, "count")[i]}};
-    for (const char* name : {"median_ns", "p90_ns", "p99_ns"}) row[name] = column<double>(*latencies, name)[i];
-    json["latencies"].push_back(std::move(row));
-  }
+  Json json = object_of(*totals, 0);
+  json["latencies"] = objects_of(*latencies);
   return json;
 }
 

@@ -1,5 +1,3 @@
-#include "analysis/questions/question.hpp"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -14,6 +12,7 @@
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/missing_findings.hpp"
+#include "analysis/questions/question.hpp"
 #include "model/kernel_name.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/regex.hpp"

@@ -1,7 +1,6 @@
-#include "analysis/questions/question.hpp"
-
 #include <utility>
 
+#include "analysis/questions/question.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis::questions {

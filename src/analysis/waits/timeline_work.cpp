@@ -1,10 +1,9 @@
-#include "analysis/waits/rank_timeline.hpp"
-
 #include <algorithm>
 #include <iterator>
 #include <numeric>
 #include <unordered_map>
 
+#include "analysis/waits/rank_timeline.hpp"
 #include "nsys_explain/model/intervals.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 

@@ -1,13 +1,13 @@
 #pragma once
 
+#include <vector>
+
 #include "exchange/communicator.hpp"
 #include "nsys_explain/model/exposed_time.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "pipeline/attribute/job_replay.hpp"
 #include "pipeline/match/match_collectives.hpp"
 #include "pipeline/read/local_traces.hpp"
-
-#include <vector>
 
 /// What collectives cost: by place in a step, against what they could cost, and how evenly members share them. Of each
 /// the table on rank 0, an empty one elsewhere.

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "analysis/causes/causes.hpp"
 #include "clock/job_time.hpp"
 #include "clock/level_zero.hpp"
@@ -12,8 +14,6 @@
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "pipeline/investigate/case_proposals.hpp"
-
-#include <fmt/format.h>
 
 namespace nsys_explain::pipeline {
 

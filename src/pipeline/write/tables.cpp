@@ -6,11 +6,11 @@
 #include <map>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "model/schema/gpu.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
-
-#include <fmt/format.h>
 
 namespace nsys_explain::pipeline {
 
