@@ -135,7 +135,7 @@ Question gpu_speed() {
                "Compute kernels of equal name, grid and block: the ratio to the peers' medians, slowest first. Slow: significant, at least 2%, and unlike the other ranks.",
            .cells = {{"rank", "trace_rank"},
                      {"ratio", "ratio"},
-                     {"p-value", "p_value"},
+                     {"p", "p_value"},
                      {"kernels", "kernels"},
                      {.heading = "verdict", .column = "slow", .if_set = "slow"}},
            .rest = "tables `gpu_speed`, `kernel_peers` and `kernel_imbalance` of store.h5"},
