@@ -12,7 +12,6 @@
 
 #include "help.hpp"
 #include "pipeline/commands/compare.hpp"
-#include "pipeline/commands/difference.hpp"
 #include "pipeline/commands/show.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/own_process.hpp"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "clock/clock_map.hpp"
-#include "clock/operation_sequence.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::clock {
@@ -90,5 +89,18 @@ class CoarseClocks {
   std::size_t stride_ = 1;  ///< of the next round
   Nanoseconds centre_ns_ = 0;
 };
+
+/// How the operations of a member lie against those of a reference.
+struct SequenceRelation {
+  ClockLine line;  ///< reference time - member time
+  /// Geometric mean distance of exits from the line, of the kind of operation that agrees best: what a few members that
+  /// leave late do not move.
+  double residual_ns = 0;
+};
+
+/// Of equal sequences the k-th operations are one, unless a search finds an offset at which they agree far better; of
+/// members of one communicator only where their ends agree. Other sequences are searched. Nothing where no offset fits.
+std::optional<SequenceRelation> relate_sequences(const RecordedSequence& member, const RecordedSequence& reference,
+                                                 Nanoseconds centre_ns);
 
 }  // namespace nsys_explain::clock

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "clock/conjugate_gradients.hpp"
-
 namespace nsys_explain::clock {
 namespace {
 

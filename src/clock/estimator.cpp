@@ -6,8 +6,8 @@
 #include <span>
 #include <tuple>
 
-#include "clock/conjugate_gradients.hpp"
 #include "clock/fixed_point.hpp"
+#include "clock/normal_equations.hpp"
 #include "model/median.hpp"
 
 namespace nsys_explain::clock {

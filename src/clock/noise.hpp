@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "clock/magnitude_histogram.hpp"
+#include "clock/fixed_point.hpp"
 #include "clock/samples.hpp"
 
 namespace nsys_explain::clock {

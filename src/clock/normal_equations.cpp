@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "clock/conjugate_gradients.hpp"
 #include "model/hash.hpp"
 
 namespace nsys_explain::clock {

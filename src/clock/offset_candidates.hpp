@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "clock/operation_sequence.hpp"
+#include "clock/clock_map.hpp"
 
 namespace nsys_explain::clock {
 

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "clock/clock_map.hpp"
-#include "clock/operation_sequence.hpp"
 
 namespace nsys_explain::clock {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <tuple>
 
+#include "clock/fixed_point.hpp"
 #include "clock/job_time.hpp"
-#include "clock/magnitude_histogram.hpp"
 #include "model/hash.hpp"
 
 namespace nsys_explain::clock {

@@ -1,7 +1,4 @@
 #include "clock/samples.hpp"
-#include "clock/magnitude_histogram.hpp"
-#include "model/hash.hpp"
-#include "nsys_explain/model/end_model.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,6 +9,10 @@
 #include <numeric>
 #include <string>
 #include <tuple>
+
+#include "clock/fixed_point.hpp"
+#include "model/hash.hpp"
+#include "nsys_explain/model/end_model.hpp"
 
 namespace nsys_explain::clock {
 namespace {

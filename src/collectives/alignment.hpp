@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "clock/operation_sequence.hpp"
+#include "clock/clock_map.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::collectives {

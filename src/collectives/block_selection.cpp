@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "clock/clock_map.hpp"
-#include "collectives/log_ratio.hpp"
 #include "collectives/unevenness.hpp"
 #include "nsys_explain/model/end_model.hpp"
 

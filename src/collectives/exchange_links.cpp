@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "collectives/log_ratio.hpp"
+#include "collectives/unevenness.hpp"
 #include "nsys_explain/model/end_model.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 

@@ -19,7 +19,7 @@ struct ExchangeLink {
   std::size_t a = 0, b = 0;
   Nanoseconds offset_ns = 0;  ///< exit of b - exit of a
   Nanoseconds spread_ns = 0;  ///< half the width of the window that holds the differences
-  bool waited = false;        ///< whether it is clear that who came first waited for the other: see log_ratio.hpp
+  bool waited = false;        ///< whether it is clear that who came first waited for the other: see unevenness.hpp
 };
 
 /// Two exchanges that are one. Indices into the members' exchanges.

@@ -10,7 +10,6 @@
 
 #include "collectives/extraction.hpp"
 #include "collectives/inspector_exchanges.hpp"
-#include "collectives/inspector_match.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::collectives {

@@ -1,11 +1,19 @@
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "clock/clock_map.hpp"
 #include "collectives/layout.hpp"
+#include "nsys_explain/model/end_model.hpp"
+#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::collectives {
+
 namespace {
 
 /// What coarse clocks are good for.
@@ -138,6 +146,128 @@ void apply_stream_names(std::span<Arrival> arrivals, const std::map<StreamPart, 
     }
     arrival.position = next_position[arrival.communicator]++;
   }
+}
+
+namespace {
+
+/// Who ends how closely together on the coarse clock: what coarse clocks are good for, and what ends differ by.
+Nanoseconds together_ns(const SampledOperation& operation) {
+  constexpr Nanoseconds coarse_ns = 20'000;
+  const auto takes_ns = static_cast<double>(operation.exit_ns - operation.enter_ns);
+  return coarse_ns + static_cast<Nanoseconds>(end_model(operation.operation).always * takes_ns);
+}
+
+class KernelNamer {
+ public:
+  KernelNamer(std::span<const SampledOperation> samples, const clock::CoarseClocks& clocks)
+      : samples_(samples), clocks_(clocks) {
+    std::vector<const SampledOperation*> by_exit;
+    for (const SampledOperation& operation : samples) by_exit.push_back(&operation);
+    std::sort(by_exit.begin(), by_exit.end(), [&](const SampledOperation* a, const SampledOperation* b) {
+      return std::tuple(exit_of(*a), a->trace_rank, a->index) < std::tuple(exit_of(*b), b->trace_rank, b->index);
+    });
+    for (const SampledOperation* operation : by_exit) {
+      if (!names_communicator(operation->key)) continue;
+      MemberSequence& named = named_[operation->key][operation->trace_rank];
+      named.symbols.push_back(operation->symbol);
+      named.enter_ns.push_back(clocks.to_common(operation->session, operation->enter_ns));
+      named.exit_ns.push_back(exit_of(*operation));
+      session_[operation->trace_rank] = operation->session;
+      keys_of_rank_[operation->trace_rank].insert(operation->key);
+    }
+  }
+
+  std::vector<OperationKey> run() const {
+    std::vector<OperationKey> keys;
+    for (const SampledOperation& operation : samples_) {
+      if (names_communicator(operation.key) || !operation.is_without_call) continue;
+      if (const std::uint64_t key = only_communicator(operation); key != 0)
+        keys.push_back({operation.trace_rank, operation.index, key});
+    }
+    std::sort(keys.begin(), keys.end(), [](const OperationKey& a, const OperationKey& b) {
+      return std::tie(a.trace_rank, a.index) < std::tie(b.trace_rank, b.index);
+    });
+    return keys;
+  }
+
+ private:
+  Nanoseconds exit_of(const SampledOperation& operation) const {
+    return clocks_.to_common(operation.session, operation.exit_ns);
+  }
+
+  /// The communicator whose other members end one like it together with this operation, if it is clear which; else 0.
+  std::uint64_t only_communicator(const SampledOperation& operation) const {
+    constexpr Nanoseconds times = 4, least_ns = 2'000;  // the next best ends so much further away
+    const auto of_rank = keys_of_rank_.find(operation.trace_rank);
+    if (of_rank == keys_of_rank_.end()) return 0;
+    // Members of all-gathers and exchanges leave by habits that hide whom they waited for.
+    if (end_model(operation.operation).always > 0 && communicators_with(operation) > 1) return 0;
+    std::uint64_t best = 0;
+    Nanoseconds best_ns = no_counterpart, second_ns = no_counterpart;
+    for (const std::uint64_t key : of_rank->second) {
+      const Nanoseconds distance_ns = distance_of_others(operation, key);
+      if (distance_ns < best_ns) {
+        second_ns = std::exchange(best_ns, distance_ns);
+        best = key;
+      } else {
+        second_ns = std::min(second_ns, distance_ns);
+      }
+    }
+    return best_ns != no_counterpart && second_ns >= times * std::max(best_ns, least_ns) ? best : 0;
+  }
+
+  /// In how many communicators of its trace rank there are operations like this.
+  std::ptrdiff_t communicators_with(const SampledOperation& operation) const {
+    const std::set<std::uint64_t>& keys = keys_of_rank_.at(operation.trace_rank);
+    return std::count_if(keys.begin(), keys.end(), [&](std::uint64_t key) {
+      return std::any_of(named_.at(key).begin(), named_.at(key).end(), [&](const auto& member) {
+        const auto& symbols = member.second.symbols;
+        return std::any_of(symbols.begin(), symbols.end(),
+                           [&](std::uint64_t symbol) { return clock::may_be_one(symbol, operation.symbol); });
+      });
+    });
+  }
+
+  static constexpr Nanoseconds no_counterpart = std::numeric_limits<Nanoseconds>::max() / 8;
+
+  /// How far the exits of others in the communicator are, in the middle; no_counterpart where most of those captured
+  /// have none, or this trace rank has another operation there that is nearer.
+  Nanoseconds distance_of_others(const SampledOperation& operation, std::uint64_t key) const {
+    const Nanoseconds exit_ns = exit_of(operation), reach_ns = together_ns(operation);
+    const auto& members = named_.at(key);
+    std::size_t captured = 0;
+    std::vector<Nanoseconds> distances;
+    for (const auto& [trace_rank, sequence] : members) {
+      if (trace_rank == operation.trace_rank) continue;
+      if (clocks_.component_of(session_.at(trace_rank)) != clocks_.component_of(operation.session)) continue;
+      if (exit_ns < sequence.exit_ns.front() - reach_ns || exit_ns > sequence.exit_ns.back() + reach_ns) continue;
+      ++captured;
+      const std::ptrdiff_t found = clock::PartnerFinder(sequence).nearest(operation.symbol, exit_ns, reach_ns);
+      if (found < 0) continue;
+      const Nanoseconds other_ns = sequence.exit_ns[static_cast<std::size_t>(found)];
+      const auto own = members.find(operation.trace_rank);
+      const bool is_taken =
+          own != members.end() &&
+          clock::PartnerFinder(own->second).nearest(operation.symbol, other_ns, std::abs(other_ns - exit_ns)) >= 0;
+      if (!is_taken) distances.push_back(std::abs(other_ns - exit_ns));
+    }
+    if (distances.empty()) return no_counterpart;
+    if (operation.operation != Operation::send_recv && 2 * distances.size() < captured) return no_counterpart;
+    return lower_median(distances);
+  }
+
+  std::span<const SampledOperation> samples_;
+  const clock::CoarseClocks& clocks_;
+  std::map<std::uint64_t, std::map<std::int32_t, MemberSequence>> named_;  ///< by communicator and trace rank, by exit
+  std::map<std::int32_t, std::int32_t> session_;                           ///< of trace ranks
+  std::map<std::int32_t, std::set<std::uint64_t>> keys_of_rank_;
+};
+
+}  // namespace
+
+std::vector<OperationKey> name_kernels_without_call(std::span<const SampledOperation> samples,
+                                                    const clock::CoarseClocks& clocks) {
+  return KernelNamer(samples, clocks).run();
 }
 
 }  // namespace nsys_explain::collectives

@@ -5,8 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "collectives/log_ratio.hpp"
-
 namespace nsys_explain::collectives {
 namespace {
 

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ingest/column_value.hpp"
 #include "ingest/process_events.hpp"
+#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

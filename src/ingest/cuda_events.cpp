@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "ingest/column_value.hpp"
 #include "ingest/size_filter.hpp"
 #include "ingest/table_scan.hpp"
 #include "model/hash.hpp"

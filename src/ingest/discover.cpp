@@ -14,7 +14,7 @@
 #include <system_error>
 #include <utility>
 
-#include "ingest/export_advice.hpp"
+#include "ingest/export_report.hpp"
 #include "ingest/glob.hpp"
 #include "ingest/kineto/export_kineto.hpp"
 #include "ingest/placeholders.hpp"

@@ -10,7 +10,6 @@
 #include <sqlite3.h>
 
 #include "ingest/database.hpp"
-#include "ingest/export_input.hpp"
 #include "ingest/export_report.hpp"
 #include "ingest/input_file.hpp"
 #include "nsys_explain/ingest/ingest.hpp"

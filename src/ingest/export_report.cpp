@@ -3,24 +3,28 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
+#include <string>
+#include <system_error>
 
-#include "ingest/child_process.hpp"
-#include "ingest/export_advice.hpp"
+#include "ingest/kineto/export_kineto.hpp"
 #include "model/shell_quoted.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {
+
 namespace {
 
 /// Children of this process that run.
@@ -109,6 +113,70 @@ std::string export_report(const std::string& report, const std::string& director
                                  shell_quoted(last_line(log)), export_advice(report)));
   }
   return exported;
+}
+
+bool needs_export(std::string_view path) {
+  return is_report_name(path) || is_kineto_name(path);
+}
+
+ExportedInput export_input(const std::string& input, const std::string& directory, const std::string& nsys) {
+  if (is_report_name(input)) return {export_report(input, directory, nsys), {}};
+  ExportedInput result{directory + "/export.sqlite", {}};
+  result.warnings = export_kineto(input, result.path);
+  return result;
+}
+
+namespace {
+
+bool nsys_is_on_path() {
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
+  std::string_view rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find(':');
+    const std::string program = std::string(rest.substr(0, end)) + "/nsys";
+    struct stat status {};
+    if (::stat(program.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(program.c_str(), X_OK) == 0) {
+      return true;
+    }
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+  return false;
+}
+
+bool exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
+}  // namespace
+
+std::string export_advice(const std::string& path) {
+  std::string report = path;
+  std::string overwrite;
+  std::string_view instead = ", or add --export";
+  constexpr std::string_view sqlite = ".sqlite";
+  if (report.ends_with(sqlite)) {
+    const std::string stem = report.substr(0, report.size() - sqlite.size());
+    report = stem + (!exists(stem + ".nsys-rep") && exists(stem + ".qdrep") ? ".qdrep" : ".nsys-rep");
+    overwrite = "--force-overwrite=true ";  // without it nsys keeps the export that is there
+    instead = "";                           // an export that exists is what the tool reads
+  }
+  if (report.starts_with('-')) report.insert(0, "./");
+  return fmt::format(
+      "run `nsys export --type sqlite --include-blobs=true --include-json=true {}{}`{}", overwrite,
+      shell_quoted(report),
+      nsys_is_on_path()
+          ? instead
+          : " where Nsight Systems is installed (nsys is not on the PATH here; --nsys-command PROGRAM takes another one)");
+}
+
+void keep_descriptors_from_children() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const int descriptor = std::atoi(entry.path().filename().c_str());
+    if (descriptor <= STDERR_FILENO) continue;
+    const int flags = ::fcntl(descriptor, F_GETFD);
+    if (flags >= 0) ::fcntl(descriptor, F_SETFD, flags | FD_CLOEXEC);
+  }
 }
 
 }  // namespace nsys_explain::ingest

@@ -1,6 +1,5 @@
 #include "ingest/host_events.hpp"
 
-#include "ingest/column_value.hpp"
 #include "ingest/cpu_samples.hpp"
 #include "ingest/process_events.hpp"
 #include "ingest/size_filter.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ingest/glob.hpp"
-#include "ingest/override_match.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "ingest/trace_content.hpp"
 #include "model/shell_quoted.hpp"

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "ingest/export_advice.hpp"
+#include "ingest/export_report.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {

@@ -10,10 +10,10 @@
 #include <unordered_map>
 
 #include "ingest/dynamic_payloads.hpp"
-#include "ingest/mpi_calls.hpp"
 #include "ingest/nccl_layouts.hpp"
 #include "ingest/nccl_payload.hpp"
 #include "ingest/table_scan.hpp"
+#include "ingest/traced_calls.hpp"
 #include "nsys_explain/model/range_name.hpp"
 #include "nsys_explain/model/sorting.hpp"
 

@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "ingest/override_match.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "model/shell_quoted.hpp"
 #include "nsys_explain/model/regex.hpp"

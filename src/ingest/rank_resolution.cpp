@@ -11,7 +11,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "ingest/export_advice.hpp"
+#include "ingest/export_report.hpp"
 #include "ingest/file_name_ranks.hpp"
 #include "ingest/rank_messages.hpp"
 

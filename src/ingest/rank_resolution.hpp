@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nsys_explain/model/diagnostic.hpp"
@@ -79,5 +80,12 @@ Resolution resolve_trace_ranks(std::vector<TraceRankIdentity> identities,
 /// apart from file order, unless a trace rank has the number; the others come after the largest. Sorted by number.
 std::vector<TraceRankIdentity> number_host_processes(std::vector<TraceRankIdentity> processes,
                                                      const std::vector<TraceRankIdentity>& trace_ranks);
+
+/// The whole of `text` as a number from 0 on that fits 32 bits.
+std::optional<std::int32_t> parse_rank_number(std::string_view text);
+
+/// True if an entry of the rank map speaks about this trace rank.
+bool entry_matches(const RankOverrides::Entry& entry, const std::string& path, std::int32_t process_id,
+                   std::int32_t device_id);
 
 }  // namespace nsys_explain::ingest

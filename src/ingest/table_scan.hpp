@@ -116,4 +116,10 @@ inline std::int64_t zero_if_null(std::int64_t value) {
   return value == no_time ? 0 : value;
 }
 
+/// A column's value as a narrower type; `fallback` for NULL.
+template <class Integer>
+Integer value_or(std::int64_t value, Integer fallback) {
+  return value == no_time ? fallback : static_cast<Integer>(value);
+}
+
 }  // namespace nsys_explain::ingest

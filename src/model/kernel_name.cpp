@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "nsys_explain/model/range_name.hpp"
+
 namespace nsys_explain {
 
 namespace {
@@ -47,6 +49,15 @@ std::string_view function_name(std::string_view demangled) {
     end += std::max<std::size_t>(unnamed, 1);
   }
   return demangled.substr(begin, end - begin);
+}
+
+std::string_view range_name(std::string_view label) {
+  for (std::size_t at = label.find(',', 1); at != std::string_view::npos; at = label.find(',', at + 1)) {
+    for (const std::string_view mark : {", op_id = ", ", seq = ", ", sizes = ["}) {
+      if (label.substr(at).starts_with(mark)) return label.substr(0, at);
+    }
+  }
+  return label;
 }
 
 }  // namespace nsys_explain

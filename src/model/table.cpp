@@ -1,6 +1,9 @@
 #include "nsys_explain/model/table.hpp"
 
+#include <algorithm>
 #include <stdexcept>
+
+#include "nsys_explain/model/table_extent.hpp"
 
 namespace nsys_explain {
 
@@ -52,6 +55,18 @@ const Table* find_table(const std::vector<Table>& tables, std::string_view name)
     if (table.schema.name == name) return &table;
   }
   return nullptr;
+}
+
+TableExtent extent_of(const Table& table) {
+  TableExtent extent{table.row_count(), {}};
+  for (const ColumnData& column : table.columns) {
+    std::size_t longest = 0;
+    if (const auto* texts = std::get_if<TextColumn>(&column)) {
+      for (const std::string& text : texts->distinct()) longest = std::max(longest, text.size());
+    }
+    extent.longest_texts.push_back(longest);
+  }
+  return extent;
 }
 
 }  // namespace nsys_explain

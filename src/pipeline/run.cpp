@@ -12,21 +12,19 @@
 #include <fmt/format.h>
 
 #include "analysis/findings/job_verdict.hpp"
-#include "analysis/problems/activity_summary.hpp"
 #include "analysis/problems/find_problems.hpp"
 #include "analysis/replay/lanes.hpp"
 #include "analysis/tables/gpu_counters.hpp"
 #include "analysis/verdict/stage_balance.hpp"
-#include "analysis/waits/level_sums.hpp"
+#include "analysis/waits/levels.hpp"
+#include "analysis/window/job_steps.hpp"
 #include "analysis/window/run_parts.hpp"
-#include "analysis/window/step_time.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
 #include "ingest/export_report.hpp"
 #include "ingest/staging.hpp"
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/attribute/collective_costs.hpp"
-#include "pipeline/attribute/exposed_time.hpp"
 #include "pipeline/attribute/job_summary.hpp"
 #include "pipeline/attribute/link_analysis.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
@@ -35,7 +33,6 @@
 #include "pipeline/investigate/moments.hpp"
 #include "pipeline/investigate/report_detail.hpp"
 #include "pipeline/match/cross_rank.hpp"
-#include "pipeline/match/job_clock.hpp"
 #include "pipeline/match/member_tables.hpp"
 #include "pipeline/read/host_rows.hpp"
 #include "pipeline/read/inputs.hpp"
@@ -44,10 +41,8 @@
 #include "pipeline/read/rank_tables.hpp"
 #include "pipeline/read/reading.hpp"
 #include "pipeline/read/unfinished_run.hpp"
-#include "pipeline/run/heap.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/outside_files.hpp"
 #include "pipeline/run/own_files.hpp"
 #include "pipeline/run/own_process.hpp"
 #include "pipeline/run/phases.hpp"
@@ -277,7 +272,7 @@ void Run::attribute() {
     for (Table& table : side_file_tables(options_)) report_.tables.push_back(std::move(table));
     for (Table& table : member_tables(communicator_, cross_)) report_.tables.push_back(std::move(table));
     for (Warning& warning : mismatch_warnings(report_.tables)) report_.warnings.push_back(std::move(warning));
-    report_.activity.category_map = categories_->names();
+    report_.category_map = categories_->names();
     report_.title = job_.title;
     report_.window = options_.window_text;
     report_.left_out = analysis::describe_left_out(report_.tables, attribution_.steps, attribution_.steps_apart);

@@ -2,20 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "report/comparison_text.hpp"
-#include "report/markdown_table.hpp"
+#include "report/kernel_waterfall.hpp"
+#include "report/markdown_parts.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {
+
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t shown_changes = 20;
 
 /// Characters of a line on a terminal.
 constexpr std::size_t terminal_width = 110;
@@ -93,19 +95,27 @@ Json run_json(const RunProfile& run) {
           {"findings", findings_json(run)}};
 }
 
+/// Numbers to the right: where any of them begins as one.
+MarkdownTable::Align align_of(const ComparisonSection& section, std::size_t column) {
+  const bool is_number = std::any_of(section.rows.begin(), section.rows.end(),
+                                     [&](const auto& row) { return row[column].find_first_of("0123456789+-") == 0; });
+  return column > 0 && is_number ? MarkdownTable::Align::right : MarkdownTable::Align::left;
+}
+
 /// Names are code spans in the first column, and in the titles of columns per run.
-std::string to_markdown_table(const TextTable& texts, bool runs_are_columns) {
+std::string to_markdown_table(const ComparisonSection& section) {
+  const bool rows_are_runs = section.titles.front() == "run";
   MarkdownTable table;
-  for (std::size_t c = 0; c < texts.titles.size(); ++c) {
-    table.columns.push_back({c > 0 && runs_are_columns ? markdown_path(texts.titles[c], 40) : texts.titles[c],
-                             c == 0 ? MarkdownTable::Align::left : MarkdownTable::Align::right});
+  for (std::size_t c = 0; c < section.titles.size(); ++c)
+    table.columns.push_back(
+        {c > 0 && c <= section.run_columns ? markdown_path(section.titles[c], 40) : section.titles[c],
+         align_of(section, c)});
+  for (const std::vector<std::string>& row : section.rows) {
+    if (table.rows.size() == section.most) break;
+    table.rows.push_back(row);
+    table.rows.back().front() = rows_are_runs ? markdown_path(row.front(), 60) : markdown_code(row.front(), 48);
   }
-  for (const std::vector<std::string>& row : texts.rows) {
-    std::vector<std::string> cells = row;
-    cells.front() = runs_are_columns ? markdown_code(row.front(), 48) : markdown_path(row.front(), 60);
-    table.rows.push_back(std::move(cells));
-  }
-  return table.to_string();
+  return table.to_string() + rest_note(section.rows.size(), table.rows.size(), "`changes` in compare.json");
 }
 
 /// A name within a block of code, which it cannot end.
@@ -139,62 +149,15 @@ std::string bars(const Comparison& comparison) {
   return out + "```\n";
 }
 
-/// What the reports of both runs found, so that a cause that came or went is seen.
-std::string findings_section(const Comparison& comparison) {
-  std::string out;
-  for (const auto& [when, run] : {std::pair("Before", &comparison.base()), {"Now", &comparison.current()}}) {
-    if (run->findings.empty()) continue;  // or an older store without them
-    out += fmt::format("\n## {}: what the report found\n\n", when);
-    for (const std::string& text : finding_texts(*run)) out += wrap(markdown_text(text, 600), "- ", "  ");
-  }
-  return out;
-}
-
-std::string runs_section(const Comparison& comparison) {
-  std::string out = "\n## Runs\n\n" + to_markdown_table(runs_table(comparison), false);
-  const TextTable categories = categories_table(comparison);
-  if (categories.rows.empty()) return out;
-  out += fmt::format("\n## GPU time by category, per {}\n\n", basis_name(comparison.basis));
-  out += wrap("Mean over ranks; no moment counted twice. Bars are numbered as the runs above.", "", "");
-  return out + bars(comparison) + '\n' + to_markdown_table(categories, true);
-}
-
-std::string trend_section(const Comparison& comparison) {
-  TextTable texts = trend_table(comparison);
-  MarkdownTable table;
-  for (std::size_t c = 0; c < texts.titles.size(); ++c) {
-    const bool is_run = c > 0 && c <= comparison.runs.size();
-    const bool is_text = c == 0 || c + 1 == texts.titles.size();
-    table.columns.push_back({is_run ? markdown_path(texts.titles[c], 40) : texts.titles[c],
-                             is_text ? MarkdownTable::Align::left : MarkdownTable::Align::right});
-  }
-  for (std::vector<std::string>& row : texts.rows) {
-    row.front() = markdown_code(row.front(), 48);
-    table.rows.push_back(std::move(row));
-  }
-  return fmt::format("\n## Trend, per {}\n\n", basis_name(comparison.basis)) + wrap(trend_meaning, "", "") + '\n' +
-         table.to_string();
-}
-
-std::string changes_section(const std::string& topic, const std::vector<const Change*>& changes) {
-  MarkdownTable table{{{"name", MarkdownTable::Align::left},
-                       {"figure", MarkdownTable::Align::left},
-                       {"before"},
-                       {"now"},
-                       {"change"},
-                       {"99% interval"},
-                       {"", MarkdownTable::Align::left}},
-                      {}};
-  for (std::size_t i = 0; i < std::min(changes.size(), shown_changes); ++i) {
-    const Change& change = *changes[i];
-    table.rows.push_back({markdown_code(change.name, 48), change.figure, time_of(change.base), time_of(change.current),
-                          change_text(change), interval_text(change), judgement(change)});
-  }
-  std::string out = fmt::format("\n## By {}\n\n{}", topic, table.to_string());
-  if (changes.size() > shown_changes) {
-    out += fmt::format("\n... and {} more (`changes` in compare.json).\n", changes.size() - shown_changes);
-  }
-  return out;
+std::string to_markdown(const ComparisonSection& section, const Comparison& comparison) {
+  std::string out = fmt::format("\n## {}\n\n", section.title);
+  const bool has_bars = section.picture == ComparisonSection::Picture::categories;
+  if (!section.note.empty())
+    out += wrap(section.note + (has_bars ? " Bars are numbered as the runs above." : ""), "", "");
+  if (has_bars) out += bars(comparison);
+  if (!section.note.empty()) out += '\n';
+  for (const std::string& item : section.items) out += wrap(markdown_text(item, 600), "- ", "  ");
+  return section.titles.empty() ? out : out + to_markdown_table(section);
 }
 
 }  // namespace
@@ -243,11 +206,184 @@ std::string comparison_to_markdown(const Comparison& comparison) {
     if (!comparison.notes.empty()) out += '\n';
   }
   for (const std::string& note : comparison.notes) out += wrap(markdown_text(note, 600), "- ", "  ");
-  if (!comparison.side_by_side) out += findings_section(comparison);
-  out += runs_section(comparison);
-  if (!comparison.trends.empty()) out += trend_section(comparison);
-  for (const auto& [topic, changes] : by_topic(comparison)) out += changes_section(topic, changes);
+  for (const ComparisonSection& section : comparison_sections(comparison)) out += to_markdown(section, comparison);
   return out;
+}
+
+std::string html_text(std::string_view text) {
+  std::string safe;
+  for (const char c : plain_text(text, 4096)) {
+    switch (c) {
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '&':
+        safe += "&amp;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+namespace {
+
+constexpr std::string_view page_style =
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1100px;padding:0 1rem;color:#1b1f24;background:#fff}table{border-collapse:collapse;width:100%}th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #d9dde3}th:first-child,td:first-child{text-align:left;overflow-wrap:anywhere;min-width:14rem}td:not(:first-child){white-space:nowrap}.wide{overflow-x:auto}.bar{display:flex;height:1.4rem;background:#eef0f3}.bar i{display:block;height:100%}.run{margin:.6rem 0 0}.bar+.wide{margin-top:1rem}.legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;padding:0}.legend i{display:inline-block;width:.8rem;height:.8rem;margin-right:.35rem}.worse{color:#b42318}.better{color:#1a7f45}.note{color:#57606a}@media(prefers-color-scheme:dark){body{color:#e6e9ed;background:#14171b}th,td{border-color:#363c45}.bar{background:#262b32}.worse{color:#ff8a7a}.better{color:#6fd08c}.note{color:#a3acb8}}";
+
+/// Told apart on light and dark pages, and by most who see few colours.
+constexpr std::string_view palette[] = {"#3b7dd8", "#e07b39", "#3f9d6b", "#b8476b",
+                                        "#7d5fc4", "#8b8f97", "#c9a227", "#2aa5a5"};
+
+/// A bar per run, its categories stacked, all on one scale.
+std::string category_bars(const Comparison& comparison) {
+  double longest = 0;
+  for (const RunProfile& run : comparison.runs) longest = std::max(longest, run.busy_ns() / comparison.amount(run));
+  if (longest <= 0) return {};
+  const std::vector<std::string> names = category_names(comparison);
+  const auto colour = [](std::size_t c) { return palette[std::min(c, std::size(palette) - 1)]; };
+  std::string out = "<ul class=\"legend\">";
+  for (std::size_t c = 0; c < names.size(); ++c) {
+    out += fmt::format("<li><i style=\"background:{}\"></i>{}</li>", colour(c), html_text(names[c]));
+  }
+  out += "</ul>\n";
+  for (const RunProfile& run : comparison.runs) {
+    out += fmt::format("<p class=\"run\">{}</p><div class=\"bar\">", html_text(run.name));
+    for (std::size_t c = 0; c < names.size(); ++c) {
+      const double time = category_time(comparison, run, names[c]);
+      if (time <= 0) continue;
+      const std::string label = html_text(fmt::format("{}: {}", names[c], time_of(time)));
+      out += fmt::format("<i role=\"img\" aria-label=\"{}\" title=\"{}\" style=\"width:{:.3f}%;background:{}\"></i>",
+                         label, label, 100 * time / longest, colour(c));
+    }
+    out += "</div>\n";
+  }
+  return out;
+}
+
+/// The values of a trend as a line from the oldest run to the newest, between its least and its most.
+std::string spark_line(const Trend& trend) {
+  constexpr double width = 120, height = 24, margin = 3;
+  double least = std::numeric_limits<double>::max(), most = 0;
+  for (const auto& value : trend.values_ns) {
+    if (value) least = std::min(least, *value);
+    if (value) most = std::max(most, *value);
+  }
+  std::string points;
+  for (std::size_t r = 0; r < trend.values_ns.size(); ++r) {
+    if (!trend.values_ns[r]) continue;
+    const double x =
+        margin + (width - 2 * margin) * static_cast<double>(r) / static_cast<double>(trend.values_ns.size() - 1);
+    const double share = most > least ? (*trend.values_ns[r] - least) / (most - least) : 0.5;
+    points += fmt::format("{:.1f},{:.1f} ", x, height - margin - (height - 2 * margin) * share);
+  }
+  return fmt::format(
+      "<svg width=\"{}\" height=\"{}\" role=\"img\" aria-label=\"{} over the runs: {}\"><polyline points=\"{}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"1.5\"/></svg>",
+      width, height, html_text(trend.figure), trend_text(trend), points);
+}
+
+std::string html_table(const ComparisonSection& section, const Comparison& comparison) {
+  const bool has_lines = section.picture == ComparisonSection::Picture::trends;
+  std::string out = "<div class=\"wide\"><table><thead><tr>";
+  for (const std::string& title : section.titles) out += fmt::format("<th scope=\"col\">{}</th>", html_text(title));
+  if (has_lines) out += "<th scope=\"col\">oldest to newest</th>";
+  out += "</tr></thead><tbody>\n";
+  for (std::size_t r = 0; r < section.rows.size(); ++r) {
+    out += "<tr>";
+    for (const std::string& cell : section.rows[r]) {
+      const bool is_judgement = cell == "worse" || cell == "better";
+      out += fmt::format("<td{}>{}</td>", is_judgement ? fmt::format(" class=\"{}\"", cell) : "", html_text(cell));
+    }
+    if (has_lines) out += fmt::format("<td>{}</td>", spark_line(comparison.trends[r]));
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string to_html(const ComparisonSection& section, const Comparison& comparison) {
+  std::string out = fmt::format("<h2>{}</h2>\n", html_text(section.title));
+  if (!section.note.empty()) out += fmt::format("<p class=\"note\">{}</p>\n", html_text(section.note));
+  if (section.picture == ComparisonSection::Picture::categories) out += category_bars(comparison);
+  if (!section.items.empty()) out += "<ul>\n";
+  for (const std::string& item : section.items) out += fmt::format("<li>{}</li>\n", html_text(item));
+  if (!section.items.empty()) out += "</ul>\n";
+  return section.titles.empty() ? out : out + html_table(section, comparison);
+}
+
+/// What a dashboard shows first, a column per run and, of two, the change: GPU time, CPU time, what limits, frameworks.
+ComparisonSection key_figures_section(const Comparison& comparison) {
+  ComparisonSection table{.title = "Key figures",
+                          .titles = {fmt::format("per {}, mean over ranks", basis_name(comparison.basis))},
+                          .run_columns = comparison.runs.size()};
+  for (const RunProfile& run : comparison.runs) table.titles.push_back(run.name);
+  const bool is_judged = !comparison.side_by_side;
+  if (is_judged) table.titles.emplace_back("change");
+  const auto add = [&](const char* figure, const auto& value_of, const auto& text_of) {
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row.emplace_back(figure);
+    for (const RunProfile& run : comparison.runs) row.push_back(text_of(value_of(run)));
+    return is_judged ? &row : nullptr;
+  };
+  const auto add_time = [&](const char* figure, const auto& value_of) {
+    auto* const row = add(figure, value_of, time_of);
+    if (row == nullptr) return;
+    Change change;
+    change.base = value_of(comparison.base());
+    change.current = value_of(comparison.current());
+    row->push_back(change.base || change.current ? change_text(change) : "-");
+  };
+  const auto per_basis = [&](const RunProfile& run, std::optional<double> time) {
+    if (time) *time /= comparison.amount(run);
+    return time;
+  };
+  add_time("GPU time", [&](const RunProfile& run) -> std::optional<double> {
+    const auto window = run.mean_ns("window_ns"), idle = run.mean_ns("idle_ns");
+    return window && idle ? per_basis(run, *window - *idle) : std::nullopt;
+  });
+  add_time("CPU time (no GPU work)", [&](const RunProfile& run) {
+    return per_basis(run, run.outside_gpu_ns ? run.outside_gpu_ns : run.mean_ns("idle_ns"));
+  });
+  const auto as_it_is = [](std::string text) { return text; };
+  const auto limit_of = [](const RunProfile& run) {
+    const auto window = run.mean_ns("window_ns");
+    if (run.budget.empty() || !window || *window <= 0) return std::string("not known");
+    return fmt::format("{} ({:.1f}%)", run.budget.front().name, 100 * run.budget.front().mean_ns / *window);
+  };
+  const auto frameworks_of = [](const RunProfile& run) {
+    return run.frameworks.empty() ? std::string("none") : fmt::format("{}", fmt::join(run.frameworks, "; "));
+  };
+  if (auto* const row = add("limited by", limit_of, as_it_is))
+    row->push_back(limit_of(comparison.base()) == limit_of(comparison.current()) ? "same" : "");
+  if (auto* const row = add("frameworks seen", frameworks_of, as_it_is))
+    row->push_back(comparison.base().frameworks == comparison.current().frameworks ? "same" : "differs");
+  return table;
+}
+
+}  // namespace
+
+std::string comparison_to_html(const Comparison& comparison) {
+  std::string out = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\"><title>nsys-explain-mpi compare</title><style>{}</style></head><body>\n<h1 class=\"{}\">{}</h1>\n",
+      std::string(page_style) + waterfall_style(), verdict_name(comparison.verdict),
+      html_text(headline_text(comparison)));
+  if (!comparison.side_by_side) {
+    out +=
+        fmt::format("<p>{} against {}.</p>\n", html_text(comparison.current().name), html_text(comparison.base().name));
+    for (const std::string& text : explanation_texts(comparison)) out += fmt::format("<p>{}</p>\n", html_text(text));
+  }
+  for (const std::string& note : comparison.notes) out += fmt::format("<p class=\"note\">{}</p>\n", html_text(note));
+  out += fmt::format("<details id=\"figures\"><summary>Key figures</summary>\n{}</details>\n",
+                     html_table(key_figures_section(comparison), comparison));
+  out += kernel_waterfall(comparison) + kernel_rooflines(comparison);
+  for (const ComparisonSection& section : comparison_sections(comparison)) out += to_html(section, comparison);
+  return out + "</body></html>\n";
 }
 
 }  // namespace nsys_explain::report

@@ -37,25 +37,21 @@ std::string change_text(const Change& change) {
   return change.current ? "new" : "gone";
 }
 
+namespace {
+
 std::string interval_text(const Change& change) {
   if (!change.estimate) return "not known";
   return fmt::format("{} to {}", percent_change(change.estimate->low), percent_change(change.estimate->high));
 }
 
+/// "worse", "better", "within noise", or nothing where it cannot be judged.
 std::string judgement(const Change& change) {
   if (!change.significant) return change.estimate ? "within noise" : "";
   const bool larger = change.ratio().value_or(1) > 1;
   return larger == change.larger_is_worse ? "worse" : "better";
 }
 
-std::vector<std::pair<std::string, std::vector<const Change*>>> by_topic(const Comparison& comparison) {
-  std::vector<std::pair<std::string, std::vector<const Change*>>> topics;
-  for (const Change& change : comparison.changes) {
-    if (topics.empty() || topics.back().first != change.topic) topics.push_back({change.topic, {}});
-    topics.back().second.push_back(&change);
-  }
-  return topics;
-}
+}  // namespace
 
 std::string headline_text(const Comparison& comparison) {
   if (comparison.side_by_side) {
@@ -234,18 +230,45 @@ std::vector<std::string> explanation_texts(const Comparison& comparison) {
   return texts;
 }
 
-std::vector<std::string> finding_texts(const RunProfile& run) {
-  std::vector<std::string> texts;
-  for (const RunFinding& finding : run.findings)
-    if (finding.severity != "info") texts.push_back(fmt::format("[{}] {}", finding.severity, finding.title));
-  return texts;
+std::vector<std::string> category_names(const Comparison& comparison) {
+  std::map<std::string, double> sums;
+  for (const RunProfile& run : comparison.runs) {
+    for (const MeanTime& one : run.categories) sums[one.name] += one.mean_ns / comparison.amount(run);
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, sum] : sums) names.push_back(name);
+  std::stable_sort(names.begin(), names.end(),
+                   [&](const std::string& a, const std::string& b) { return sums[a] > sums[b]; });
+  return names;
 }
 
-TextTable runs_table(const Comparison& comparison) {
+double category_time(const Comparison& comparison, const RunProfile& run, const std::string& category) {
+  for (const MeanTime& one : run.categories) {
+    if (one.name == category) return one.mean_ns / comparison.amount(run);
+  }
+  return 0;
+}
+
+std::string trend_text(const Trend& trend) {
+  switch (trend.direction) {
+    case TrendDirection::none:
+      return "within chance";
+    case TrendDirection::too_few_runs:
+      return "too few runs to tell";
+    case TrendDirection::rising:
+    case TrendDirection::falling:
+      break;
+  }
+  return std::string(trend_direction_name(trend.direction));
+}
+
+namespace {
+
+ComparisonSection runs_section(const Comparison& comparison) {
   const bool with_tokens = comparison.basis == ComparisonBasis::token;
   const bool with_throughput = std::any_of(comparison.runs.begin(), comparison.runs.end(),
                                            [](const RunProfile& run) { return run.tokens_per_second.has_value(); });
-  TextTable table{{"run", "ranks", "steps", "step", "window", "GPU busy"}, {}};
+  ComparisonSection table{.title = "Runs", .titles = {"run", "ranks", "steps", "step", "window", "GPU busy"}};
   if (with_tokens) table.titles.emplace_back("GPU time per token");
   if (with_throughput) {
     table.titles.insert(table.titles.end(), {"measured per token", "of it on the GPU"});
@@ -266,27 +289,12 @@ TextTable runs_table(const Comparison& comparison) {
   return table;
 }
 
-std::vector<std::string> category_names(const Comparison& comparison) {
-  std::map<std::string, double> sums;
-  for (const RunProfile& run : comparison.runs) {
-    for (const MeanTime& one : run.categories) sums[one.name] += one.mean_ns / comparison.amount(run);
-  }
-  std::vector<std::string> names;
-  for (const auto& [name, sum] : sums) names.push_back(name);
-  std::stable_sort(names.begin(), names.end(),
-                   [&](const std::string& a, const std::string& b) { return sums[a] > sums[b]; });
-  return names;
-}
-
-double category_time(const Comparison& comparison, const RunProfile& run, const std::string& category) {
-  for (const MeanTime& one : run.categories) {
-    if (one.name == category) return one.mean_ns / comparison.amount(run);
-  }
-  return 0;
-}
-
-TextTable categories_table(const Comparison& comparison) {
-  TextTable table{{"category"}, {}};
+ComparisonSection categories_section(const Comparison& comparison) {
+  ComparisonSection table{.title = fmt::format("GPU time by category, per {}", basis_name(comparison.basis)),
+                          .note = "Mean over ranks; no moment counted twice.",
+                          .titles = {"category"},
+                          .run_columns = comparison.runs.size(),
+                          .picture = ComparisonSection::Picture::categories};
   for (const RunProfile& run : comparison.runs) table.titles.push_back(run.name);
   for (const std::string& category : category_names(comparison)) {
     table.rows.push_back({category});
@@ -310,67 +318,14 @@ TextTable categories_table(const Comparison& comparison) {
   return table;
 }
 
-TextTable key_figures_table(const Comparison& comparison) {
-  TextTable table{{fmt::format("per {}, mean over ranks", basis_name(comparison.basis))}, {}};
-  for (const RunProfile& run : comparison.runs) table.titles.push_back(run.name);
-  const bool is_judged = !comparison.side_by_side;
-  if (is_judged) table.titles.emplace_back("change");
-  const auto add = [&](const char* figure, const auto& value_of, const auto& text_of) {
-    std::vector<std::string>& row = table.rows.emplace_back();
-    row.emplace_back(figure);
-    for (const RunProfile& run : comparison.runs) row.push_back(text_of(value_of(run)));
-    return is_judged ? &row : nullptr;
-  };
-  const auto add_time = [&](const char* figure, const auto& value_of) {
-    auto* const row = add(figure, value_of, time_of);
-    if (row == nullptr) return;
-    Change change;
-    change.base = value_of(comparison.base());
-    change.current = value_of(comparison.current());
-    row->push_back(change.base || change.current ? change_text(change) : "-");
-  };
-  const auto per_basis = [&](const RunProfile& run, std::optional<double> time) {
-    if (time) *time /= comparison.amount(run);
-    return time;
-  };
-  add_time("GPU time", [&](const RunProfile& run) -> std::optional<double> {
-    const auto window = run.mean_ns("window_ns"), idle = run.mean_ns("idle_ns");
-    return window && idle ? per_basis(run, *window - *idle) : std::nullopt;
-  });
-  add_time("CPU time (no GPU work)", [&](const RunProfile& run) {
-    return per_basis(run, run.outside_gpu_ns ? run.outside_gpu_ns : run.mean_ns("idle_ns"));
-  });
-  const auto as_it_is = [](std::string text) { return text; };
-  const auto limit_of = [](const RunProfile& run) {
-    const auto window = run.mean_ns("window_ns");
-    if (run.budget.empty() || !window || *window <= 0) return std::string("not known");
-    return fmt::format("{} ({:.1f}%)", run.budget.front().name, 100 * run.budget.front().mean_ns / *window);
-  };
-  const auto frameworks_of = [](const RunProfile& run) {
-    return run.frameworks.empty() ? std::string("none") : fmt::format("{}", fmt::join(run.frameworks, "; "));
-  };
-  if (auto* const row = add("limited by", limit_of, as_it_is))
-    row->push_back(limit_of(comparison.base()) == limit_of(comparison.current()) ? "same" : "");
-  if (auto* const row = add("frameworks seen", frameworks_of, as_it_is))
-    row->push_back(comparison.base().frameworks == comparison.current().frameworks ? "same" : "differs");
-  return table;
-}
-
-std::string trend_text(const Trend& trend) {
-  switch (trend.direction) {
-    case TrendDirection::none:
-      return "within chance";
-    case TrendDirection::too_few_runs:
-      return "too few runs to tell";
-    case TrendDirection::rising:
-    case TrendDirection::falling:
-      break;
-  }
-  return std::string(trend_direction_name(trend.direction));
-}
-
-TextTable trend_table(const Comparison& comparison) {
-  TextTable table{{"figure"}, {}};
+ComparisonSection trend_section(const Comparison& comparison) {
+  ComparisonSection table{
+      .title = fmt::format("Trend, per {}", basis_name(comparison.basis)),
+      .note =
+          "Change per run: median over all pairs of runs. A trend is an order of the runs that chance makes in less than 1% of histories, over all figures together.",
+      .titles = {"figure"},
+      .run_columns = comparison.runs.size(),
+      .picture = ComparisonSection::Picture::trends};
   for (const RunProfile& run : comparison.runs) table.titles.push_back(run.name);
   table.titles.insert(table.titles.end(), {"change per run", "trend"});
   for (const Trend& trend : comparison.trends) {
@@ -381,6 +336,39 @@ TextTable trend_table(const Comparison& comparison) {
     table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+/// "[high] trace rank 3 makes the others wait ...", without what is only said for information.
+ComparisonSection findings_section(std::string_view when, const RunProfile& run) {
+  ComparisonSection section{.title = fmt::format("{}: what the report found", when)};
+  for (const RunFinding& finding : run.findings)
+    if (finding.severity != "info") section.items.push_back(fmt::format("[{}] {}", finding.severity, finding.title));
+  return section;
+}
+
+}  // namespace
+
+std::vector<ComparisonSection> comparison_sections(const Comparison& comparison) {
+  std::vector<ComparisonSection> sections;
+  if (!comparison.side_by_side) {
+    for (const auto& [when, run] : {std::pair("Before", &comparison.base()), {"Now", &comparison.current()}})
+      if (!run->findings.empty()) sections.push_back(findings_section(when, *run));  // older stores are without them
+  }
+  sections.push_back(runs_section(comparison));
+  if (ComparisonSection categories = categories_section(comparison); !categories.rows.empty())
+    sections.push_back(std::move(categories));
+  if (!comparison.trends.empty()) sections.push_back(trend_section(comparison));
+  std::string topic;
+  for (const Change& change : comparison.changes) {
+    if (topic != change.topic)
+      sections.push_back({.title = "By " + change.topic,
+                          .titles = {"name", "figure", "before", "now", "change", "99% interval", ""},
+                          .most = 20});
+    topic = change.topic;
+    sections.back().rows.push_back({change.name, change.figure, time_of(change.base), time_of(change.current),
+                                    change_text(change), interval_text(change), judgement(change)});
+  }
+  return sections;
 }
 
 }  // namespace nsys_explain::report

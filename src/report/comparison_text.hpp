@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,9 +17,6 @@ namespace nsys_explain::report {
 std::string time_of(const std::optional<double>& value_ns);
 
 std::string change_text(const Change& change);
-std::string interval_text(const Change& change);
-/// "worse", "better", "within noise", or nothing where it cannot be judged.
-std::string judgement(const Change& change);
 std::string headline_text(const Comparison& comparison);
 /// Who takes longer or less long by itself, and what of it; empty where nobody's own time explains the change.
 std::string places_text(const Comparison& comparison);
@@ -30,32 +29,24 @@ std::string new_finding_text(const Comparison& comparison);
 std::string parts_text(const Comparison& comparison);
 /// What of these three there is, in this order: what a reader wants to know after the headline.
 std::vector<std::string> explanation_texts(const Comparison& comparison);
-/// "[high] trace rank 3 makes the others wait ...": what a run's report found, without what is only said for
-/// information.
-std::vector<std::string> finding_texts(const RunProfile& run);
-
-/// Changes by topic, in their order.
-std::vector<std::pair<std::string, std::vector<const Change*>>> by_topic(const Comparison& comparison);
-
-/// A table of plain texts: titles, then rows. The first column holds names.
-struct TextTable {
-  std::vector<std::string> titles;
-  std::vector<std::vector<std::string>> rows;
+/// A part of compare.md and of compare.html.
+struct ComparisonSection {
+  std::string title, note = {};  ///< note: a sentence below the title
+  std::vector<std::string> items = {};
+  /// A table of plain texts. The first column holds names; so do the titles of the `run_columns` after it.
+  std::vector<std::string> titles = {};
+  std::vector<std::vector<std::string>> rows = {};
+  std::size_t run_columns = 0;
+  std::size_t most = std::numeric_limits<std::size_t>::max();  ///< rows in compare.md
+  enum class Picture { none, categories, trends } picture = Picture::none;
 };
 
-/// A row per run: its size, its times, and its time per token where tokens are known.
-TextTable runs_table(const Comparison& comparison);
-/// GPU time by category, a column per run, per step or token where every run has them.
-TextTable categories_table(const Comparison& comparison);
-/// What a dashboard shows first, a column per run and, of two, the change: GPU time, CPU time, what limits, frameworks.
-TextTable key_figures_table(const Comparison& comparison);
+/// What the reports of both runs found; the runs; their GPU time by category; trends; changes by topic. Those that
+/// there are.
+std::vector<ComparisonSection> comparison_sections(const Comparison& comparison);
+
 /// What is said of the direction of a trend.
 std::string trend_text(const Trend& trend);
-/// A row per trend with its values by run.
-TextTable trend_table(const Comparison& comparison);
-/// What the trends mean.
-inline constexpr std::string_view trend_meaning =
-    "Change per run: median over all pairs of runs. A trend is an order of the runs that chance makes in less than 1% of histories, over all figures together.";
 
 /// Every category of any run, the one with the most time over all runs first.
 std::vector<std::string> category_names(const Comparison& comparison);

@@ -1,26 +1,32 @@
 #include <map>
+#include <string>
 
 #include <fmt/format.h>
 
+#include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/names.hpp"
-#include "report/activity_json.hpp"
-#include "report/capture_advice.hpp"
-#include "report/clock_json.hpp"
-#include "report/json_links.hpp"
 #include "report/json_parts.hpp"
-#include "report/matching_json.hpp"
 #include "report/next_steps.hpp"
-#include "report/phase_summary.hpp"
 #include "report/report.hpp"
-#include "report/run_facts.hpp"
-#include "report/short_answers.hpp"
 #include "report/side_files.hpp"
 
 // Keys appear in the order of docs/outputs.md, report.json. Non-finite numbers become null and invalid UTF-8 becomes
 // U+FFFD when the document is written.
 namespace nsys_explain::report {
-
 namespace {
+
+Json value(const RunFactSummary::Value& v, std::size_t all) {
+  return {{"value", v.value}, {"trace_ranks", v.trace_ranks.size() == all ? Json(nullptr) : Json(v.trace_ranks)}};
+}
+
+Json fact(const RunFactSummary& f, std::size_t all) {
+  return {{"fact", f.name}, {"values", array_of(f.values, [&](const auto& v) { return value(v, all); })}};
+}
+
+/// The trace ranks of a value that all of them share are null: report.json must stay small on thousands of ranks.
+Json run_facts_json(const JobReport& report) {
+  return array_of(report.run_facts, [&](const RunFactSummary& f) { return fact(f, report.trace_ranks.size()); });
+}
 
 Json input(const InputReport& input) {
   return {{"path", input.path}, {"status", status_name(input.status)}, {"message", input.message}};
@@ -294,6 +300,12 @@ Json run(const RunFacts& run) {
   return facts;
 }
 
+Json nvlink_json(const JobReport& report) {
+  Json nvlink = {{"available", report.nvlink.available}, {"message", report.nvlink.message}};
+  nvlink.update(lists_of(report, "nvlink"));
+  return nvlink;
+}
+
 }  // namespace
 
 std::vector<JsonSection> json_sections(const JobReport& report) {
@@ -323,8 +335,8 @@ std::vector<JsonSection> json_sections(const JobReport& report) {
       {"by_operation", [&] { return array_of(report.by_operation, operation); }},
       {"ranks", [&] { return array_of(report.ranks, rank); }},
       {"attribution", [&] { return attribution_json(report); }},
-      {"phases", [&] { return phases_json(report); }},
-      {"serving", [&] { return serving_json(report); }},
+      {"phases", [&] { return list_of(report, "phases"); }},
+      {"serving", [&] { return list_of(report, "serving"); }},
       {"requests", [&] { return requests_json(report); }},
       {"nccl_log", [&] { return nccl_log_json(report); }},
       {"stragglers", [&] { return array_of(report.stragglers, straggler); }},
@@ -343,8 +355,8 @@ std::vector<JsonSection> json_sections(const JobReport& report) {
       {"critical_path", [&] { return critical_path(report.critical_path); }},
       {"exposed_communication", [&] { return exposed_communication(report.exposed); }},
       {"activity", [&] { return activity_json(report); }},
-      {"nvlink", [&] { return nvlink_json(report.nvlink); }},
-      {"network", [&] { return network_json(report.network); }},
+      {"nvlink", [&] { return nvlink_json(report); }},
+      {"network", [&] { return list_of(report, "network"); }},
       {"findings", [&] { return array_of(report.findings, finding); }},
       {"verdict", [&] { return verdict(report); }},
       {"capture_advice", [&] { return array_of(capture_advice(report), advice); }},

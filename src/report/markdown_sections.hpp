@@ -19,10 +19,11 @@ std::string operations_section(const JobReport& report);
 std::string communicators_section(const JobReport& report);
 std::string clock_and_matching_section(const JobReport& report);
 std::string nvlink_section(const JobReport& report);
-std::string network_section(const JobReport& report);
 std::string host_processes_section(const JobReport& report);
 std::string inputs_section(const JobReport& report);
 std::string warnings_section(const JobReport& report);
 std::string capture_section(const JobReport& report);
+/// The sums of a table, as `shown` declares them.
+std::string shown_section(const JobReport& report, const ShownTable& shown);
 
 }  // namespace nsys_explain::report

@@ -17,9 +17,9 @@
 #include "pipeline/run/own_files.hpp"
 #include "pipeline/run/own_process.hpp"
 #include "serve/child_process.hpp"
-#include "serve/put_in_place.hpp"
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"
+#include "serve/upload.hpp"
 
 namespace nsys_explain::serve {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"
-#include "serve/upload_room.hpp"
+#include "serve/upload.hpp"
 
 namespace nsys_explain::serve {
 

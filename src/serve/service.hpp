@@ -12,7 +12,7 @@
 #include "serve/mcp.hpp"
 #include "serve/service_options.hpp"
 #include "serve/target.hpp"
-#include "serve/upload_room.hpp"
+#include "serve/upload.hpp"
 
 namespace nsys_explain::serve {
 

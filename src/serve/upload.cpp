@@ -1,13 +1,18 @@
 #include "serve/upload.hpp"
 
 #include <cerrno>
+#include <cstdio>
+#include <limits>
 #include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace nsys_explain::serve {
+
 namespace {
 
 constexpr std::size_t longest_export_name = 100;
@@ -126,6 +131,38 @@ nlohmann::ordered_json Upload::finish(bool is_whole) {
   nlohmann::ordered_json status = analyses_.add(input_);
   input_.directory.clear();  // whose they are now
   return status;
+}
+
+int put_in_place(const std::filesystem::path& directory, const std::filesystem::path& target, RenameAt rename) {
+  if (rename(AT_FDCWD, directory.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
+  struct stat present {};
+  if (::lstat(target.c_str(), &present) == 0) return EEXIST;
+  // A directory replaces nothing but an empty one (rename(2)).
+  return ::rename(directory.c_str(), target.c_str()) == 0 ? 0 : errno;
+}
+
+int put_in_place(const std::filesystem::path& directory, const std::filesystem::path& target) {
+  return put_in_place(directory, target, ::renameat2);
+}
+
+UploadRoom::UploadRoom(const std::string& directory)
+    : UploadRoom([directory] {
+        struct statvfs disk {};
+        if (::statvfs(directory.c_str(), &disk) != 0) return std::numeric_limits<std::int64_t>::max();
+        return static_cast<std::int64_t>(disk.f_bavail) * static_cast<std::int64_t>(disk.f_frsize);
+      }) {}
+
+bool UploadRoom::claim(std::int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (free_bytes_() - claimed_bytes_ - room_to_leave < bytes) return false;
+  claimed_bytes_ += bytes;
+  return true;
+}
+
+void UploadRoom::release(std::int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  claimed_bytes_ -= bytes;
 }
 
 }  // namespace nsys_explain::serve

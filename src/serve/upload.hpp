@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -9,9 +12,31 @@
 #include "serve/analyses.hpp"
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"
-#include "serve/upload_room.hpp"
 
 namespace nsys_explain::serve {
+
+/// Room on the disk of the reports, for all uploads together: what each has claimed and not yet written counts as
+/// taken, and some stays free, for reports and for others.
+class UploadRoom {
+ public:
+  static constexpr std::int64_t room_to_leave = 1'000'000'000;
+
+  /// Where the disk does not tell, all claims have room.
+  explicit UploadRoom(const std::string& directory);
+  explicit UploadRoom(std::function<std::int64_t()> free_bytes) : free_bytes_(std::move(free_bytes)) {}
+
+  /// Returns whether there is room for so many bytes beside all that is claimed; then they are, too.
+  bool claim(std::int64_t bytes);
+  /// They are written, or not wanted any more.
+  void release(std::int64_t bytes);
+  /// Whether still enough is free: others write, too.
+  bool is_kept() const { return free_bytes_() >= room_to_leave; }
+
+ private:
+  const std::function<std::int64_t()> free_bytes_;
+  std::mutex mutex_;
+  std::int64_t claimed_bytes_ = 0;
+};
 
 /// One upload on its way to the disk, part by part: a field `name`, then files. What is not finished is removed.
 class Upload {
@@ -46,5 +71,14 @@ class Upload {
   Descriptor file_;
   std::int64_t bytes_ = 0, claimed_bytes_ = 0, unlooked_bytes_ = 0;
 };
+
+/// As renameat2(2).
+using RenameAt = int (*)(int, const char*, int, const char*, unsigned);
+
+/// Moves a directory, in one step, to a name under which nothing lies: never over what has come meanwhile. Where the
+/// file system has no such step (NFS), over an empty directory that comes within microseconds, and over nothing else.
+/// Returns 0, or what `errno` said.
+int put_in_place(const std::filesystem::path& directory, const std::filesystem::path& target, RenameAt rename);
+int put_in_place(const std::filesystem::path& directory, const std::filesystem::path& target);
 
 }  // namespace nsys_explain::serve

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nsys_explain/model/table.hpp"
@@ -42,5 +43,12 @@ struct EncodedRows {
 /// Encodes rows [first, first + count) of `rows`, which are to be a slab of the table of this extent. Throws
 /// std::invalid_argument where columns differ in length, do not fit the schema, or hold a longer text than announced.
 EncodedRows encode_rows(const Table& rows, const TableExtent& extent, std::size_t first, std::size_t count);
+
+/// Whether HDF5 and its readers can hold the text as it is.
+bool is_storable(std::string_view text);
+
+/// The text as HDF5 and its readers can hold it: bytes that are not UTF-8, and NUL (which would end the string), become
+/// '?'. The length in bytes does not change.
+std::string storable_text(std::string_view text);
 
 }  // namespace nsys_explain::store

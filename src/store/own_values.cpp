@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "store/column_layout.hpp"
+#include "store/column.hpp"
 
 namespace nsys_explain::store {
 namespace {

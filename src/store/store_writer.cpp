@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "store/column.hpp"
-#include "store/column_layout.hpp"
 #include "store/hdf5_object.hpp"
 
 namespace nsys_explain::store {

@@ -25,6 +25,7 @@ class Counters(EndToEndTest):
                 lag_us = [0, 50, 120, 200, 300, 410, 500, 640, 700, 850][seed]
                 nvlink = self.metrics(f"job{seed}", seed, "--metrics", f"lag_us={lag_us}")["nvlink"]
                 self.assertTrue(nvlink["available"])
+                self.assertEqual({use["gpus"] for use in nvlink["by_operation"]}, {2})
                 self.assertEqual(len(nvlink["gpus"]), 4, "two GPUs, two directions")
                 for use in nvlink["gpus"]:
                     self.assertLessEqual(use["p_value"], 0.01)

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "nsys_explain/model/activity_summary.hpp"
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/critical_path.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
@@ -320,42 +319,10 @@ struct JobVerdict {
   std::optional<WhatIf> mended{};  ///< of the finding
 };
 
-/// Traffic of one GPU's NVLinks in one direction, in percent of the peak of all its links.
-struct NvlinkUse {
-  std::int32_t trace_rank = -1;
-  std::string metric;
-  std::optional<double> mean_during_percent;   ///< while the trace rank is in a collective; empty: it never is
-  std::optional<double> mean_outside_percent;  ///< while it is in none
-  std::optional<double> correlation;           ///< empty: too few samples, or nothing changes
-  Nanoseconds lag_ns = 0;                      ///< samples show the traffic this much later
-  std::optional<double> p_value;
-  std::optional<double> estimated_during_gbs;  ///< from a table of peaks by GPU name; empty: not in it
-  std::int64_t samples = 0;
-  std::int64_t artefacts = 0;  ///< samples left out: idle links that read as fully utilised
-};
-
-/// Traffic during the collectives of one operation, over the GPUs that take part in it.
-struct NvlinkOperationUse {
-  std::string metric, operation;
-  std::int64_t gpus = 0;
-  double mean_during_percent = 0;  ///< weighted by time in the operation
-};
-
-/// NVLink counters against collectives.
+/// NVLink counters against collectives (table nvlink).
 struct NvlinkReport {
   bool available = false;
   std::string message;
-  std::vector<NvlinkUse> gpus;  ///< sorted by trace rank
-  std::vector<NvlinkOperationUse> by_operation;
-};
-
-/// A metric of NIC or switch ports against collectives, over all ports that have it.
-struct NetworkUse {
-  std::string source;  ///< "nic" or "infiniband_switch"
-  std::string metric, unit;
-  std::int64_t ports = 0;
-  std::optional<double> mean_during, mean_outside;  ///< means over ports
-  std::int64_t correlated_ports = 0;                ///< ports that follow the collectives of some trace rank
 };
 
 /// One fact of the profiled run (table run_facts) over its trace ranks.
@@ -422,11 +389,10 @@ struct JobReport {
   CriticalPath critical_path;
   std::optional<Slowdown> slowdown;  ///< on rank 0 only; empty where the job was not replayed
   std::vector<ExposedTime> exposed;  ///< by trace rank, then operation; on rank 0 only
-  ActivitySummary activity;
+  std::string category_map;          ///< by which kernels are told in table categories
   std::vector<ShownTable> shown;     ///< which of the tables are shown how
   std::vector<SlowLink> slow_links;  ///< most lost time first
   NvlinkReport nvlink;
-  std::vector<NetworkUse> network;
   std::vector<Finding> findings;
   JobVerdict verdict;
   std::vector<Warning> warnings;

@@ -15,15 +15,23 @@ struct ShownTable {
   /// A column of the section in report.md.
   struct Cell {
     std::string_view heading;
-    std::string_view column;    ///< of `folding`
-    std::string_view per = {};  ///< a column in ns that it is divided by: GB/s
-    bool is_code = false;       ///< a name of the traces
+    std::string_view column;       ///< of `folding`
+    std::string_view per = {};     ///< a column in ns that it is divided by: GB/s
+    bool is_code = false;          ///< a name of the traces
+    std::string_view if_set = {};  ///< of a column with 0 or 1: the word for 1; 0 is "-"
+  };
+  /// Sums of another table with the same keys; 0 and "" where it has no such row.
+  struct Beside {
+    std::string_view table;
+    Folding folding;
   };
   std::string_view table;
   std::vector<std::string_view> findings = {};  ///< ids of those that rest on it
   std::string_view view = {};                   ///< of report.html that shows their evidence; empty: the table itself
-  std::string_view list = {};                   ///< its sums in `activity` of report.json
+  std::string_view list = {};                   ///< its sums in report.json
+  std::string_view in = "activity";             ///< the object there that has this list; empty: report.json itself
   Folding folding = {};
+  std::vector<Beside> beside = {};
   /// The section of report.md, where a finding rests on it.
   std::string_view title = {}, derivation = {};
   std::vector<Cell> cells = {};

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/causes/named_differences.hpp"
+#include "analysis/causes/compute_difference.hpp"
 #include "analysis/links/slow_links.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "model/schema/gpu.hpp"

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/causes/named_differences.hpp"
+#include "analysis/causes/compute_difference.hpp"
 #include "nsys_explain/model/lower_median.hpp"
 #include "nsys_explain/model/names.hpp"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "analysis/causes/attributed_time.hpp"
-#include "analysis/causes/named_differences.hpp"
+#include "analysis/causes/compute_difference.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "analysis/compare/kernel_changes.hpp"
-#include "analysis/compare/slower_places.hpp"
 #include "analysis/compare/trend.hpp"
 #include "analysis/statistics/ratio_noise.hpp"
 #include "analysis/statistics/statistics.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -13,15 +14,77 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/findings/capture_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/judged_share.hpp"
-#include "analysis/findings/late_without_cost_findings.hpp"
 #include "analysis/findings/missing_findings.hpp"
+#include "analysis/findings/straggler_findings.hpp"
+#include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
+
+/// In how much of the analysed time the lateness of every trace rank could have been seen.
+struct JudgedShare {
+  double share = 1;   ///< 0 to 1
+  std::string lacks;  ///< what it lacks most, as a clause; empty where it lacks nothing
+};
+
+/// From this share on a report may say that nobody is late.
+inline constexpr double enough_is_judged = 0.9;
+
+/// Arrivals that are in an instance, and those that all instances would have with all their members.
+struct ArrivalShare {
+  std::int64_t matched = 0, all = 0;
+};
+
+ArrivalShare count_arrivals(const JobReport& report) {
+  ArrivalShare count;
+  for (const CommunicatorSummary& one : report.communicators) {
+    const auto seen = static_cast<std::int64_t>(one.trace_ranks.size());
+    const std::int64_t size = std::max<std::int64_t>(one.size, seen);
+    // Of a partial instance at least one member lacks its arrival.
+    count.matched += one.complete * seen + one.partial * std::min(seen, size - 1);
+    count.all += one.instances * size;
+  }
+  count.all += report.unmatched_arrivals + report.withheld_arrivals;
+  return count;
+}
+
+/// Of several trace ranks; empty for one, which nobody waits for.
+///
+///     share = (1 - opaque graphs / window) * arrivals that were matched / arrivals of all members
+///             * instances that clocks can judge / instances
+///
+/// Without a matched collective it is 0. Example: 8 members, of which 2 were captured, half of their time in opaque
+/// graphs: 0.5 * 2 / 8 = 0.125.
+std::optional<JudgedShare> judge_share(const JobReport& report) {
+  if (report.ranks.size() < 2) return std::nullopt;
+  if (report.instances == 0) return JudgedShare{0, "no collective was matched across ranks"};
+  Nanoseconds window_ns = 0, opaque_ns = 0;
+  for (const RankSummary& rank : report.ranks) {
+    window_ns += rank.budget.window_ns;
+    opaque_ns += rank.budget.opaque_graph_ns;
+  }
+  const ArrivalShare arrivals = count_arrivals(report);
+  const double visible = 1 - share(opaque_ns, window_ns);
+  const double matched = arrivals.all > 0 ? share(arrivals.matched, arrivals.all) : 1;
+  const double comparable = 1 - share(report.unjudged, report.instances);
+  JudgedShare judged{visible * matched * comparable, ""};
+  const double least = std::min({visible, matched, comparable});
+  if (least == 1) return judged;
+  if (least == visible) {
+    judged.lacks =
+        fmt::format("{:.0f}% of GPU time lies inside CUDA graphs recorded as one interval", 100 * (1 - visible));
+  } else if (least == matched) {
+    judged.lacks = fmt::format("{} of {} arrivals of members at collectives are not recorded or not matched",
+                               arrivals.all - arrivals.matched, arrivals.all);
+  } else {
+    judged.lacks =
+        fmt::format("for {} of {} matched collectives the clocks cannot be compared or the times are impossible",
+                    report.unjudged, report.instances);
+  }
+  return judged;
+}
 
 std::string capitalised(std::string text) {
   if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));

@@ -1,7 +1,10 @@
 #include "analysis/findings/late_parts.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,15 +26,17 @@ void LatePart::add_to(std::vector<std::string>& evidence) const {
 Windows windows_of(const JobReport& report) {
   Windows windows;
   std::map<std::int32_t, Nanoseconds> of_rank;
+  std::map<std::pair<std::string_view, std::uint64_t>, Nanoseconds> longest_ns;  // by process
   for (const RankSummary& rank : report.ranks) {
     windows.ranks_ns += rank.budget.window_ns;
     of_rank[rank.trace_rank] = rank.budget.window_ns;
   }
-  for (const ProcessSummary& process : report.activity.processes) {
-    Nanoseconds longest_ns = 0;
-    for (const std::int32_t rank : process.trace_ranks) longest_ns = std::max(longest_ns, of_rank[rank]);
-    windows.processes_ns += longest_ns;
+  for (const TraceRankIdentity& rank : report.trace_ranks) {
+    Nanoseconds& longest = longest_ns[{rank.key.path, rank.key.global_pid}];
+    longest = std::max(longest, of_rank[rank.trace_rank]);
   }
+  for (const auto& [process, window_ns] : longest_ns) windows.processes_ns += window_ns;
+  windows.processes = longest_ns.size();
   return windows;
 }
 

@@ -24,6 +24,7 @@ struct LatePart {
 /// Windows of all trace ranks, and of all processes: each counts once, with its longest trace rank.
 struct Windows {
   Nanoseconds ranks_ns = 0, processes_ns = 0;
+  std::size_t processes = 0;
 };
 
 Windows windows_of(const JobReport& report);

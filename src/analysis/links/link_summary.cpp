@@ -1,23 +1,23 @@
 #include "analysis/links/link_summary.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <tuple>
 
 #include <fmt/format.h>
 
+#include "analysis/statistics/delimited_text.hpp"
 #include "analysis/statistics/lag_correlation.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/links.hpp"
 
 namespace nsys_explain::analysis {
-namespace {
 
-std::optional<double> finite(double value) {
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
-}
+namespace {
 
 /// `trace_ranks` is sorted.
 const TraceRankIdentity* identity_of(const std::vector<TraceRankIdentity>& trace_ranks, std::int64_t trace_rank) {
@@ -27,29 +27,18 @@ const TraceRankIdentity* identity_of(const std::vector<TraceRankIdentity>& trace
   return found == trace_ranks.end() || found->trace_rank != trace_rank ? nullptr : &*found;
 }
 
-NvlinkUse use_of_row(const Table& table, std::size_t row) {
-  NvlinkUse use;
-  use.trace_rank = static_cast<std::int32_t>(column(table, schema::trace_rank)[row]);
-  use.metric = column(table, schema::nvlink.metric)[row];
-  use.mean_during_percent = finite(column(table, schema::nvlink.mean_during_percent)[row]);
-  use.mean_outside_percent = finite(column(table, schema::nvlink.mean_outside_percent)[row]);
-  use.correlation = finite(column(table, schema::nvlink.correlation)[row]);
-  use.lag_ns = column(table, schema::nvlink.lag_ns)[row];
-  use.p_value = finite(column(table, schema::nvlink.p_value)[row]);
-  use.samples = column(table, schema::nvlink.samples)[row];
-  use.artefacts = column(table, schema::nvlink.artefacts)[row];
-  return use;
-}
-
-std::string message_of(const std::vector<NvlinkUse>& gpus) {
-  std::set<std::int32_t> ranks, following, judged;
+std::string message_of(const Table& table) {
+  std::set<std::int64_t> ranks, following, judged;
   std::int64_t samples = 0, artefacts = 0;
-  for (const NvlinkUse& use : gpus) {
-    ranks.insert(use.trace_rank);
-    if (use.p_value && *use.p_value <= significant_p) following.insert(use.trace_rank);
-    if (use.p_value) judged.insert(use.trace_rank);
-    samples += use.samples;
-    artefacts += use.artefacts;
+  for (std::size_t row = 0; row < table.row_count(); ++row) {
+    if (column(table, schema::nvlink.operation)[row] != "all") continue;
+    const std::int64_t rank = column(table, schema::trace_rank)[row];
+    const double p_value = column(table, schema::nvlink.p_value)[row];
+    ranks.insert(rank);
+    if (p_value <= significant_p) following.insert(rank);
+    if (std::isfinite(p_value)) judged.insert(rank);
+    samples += column(table, schema::nvlink.samples)[row];
+    artefacts += column(table, schema::nvlink.artefacts)[row];
   }
   std::string message =
       fmt::format("NVLink counters of {} GPUs; on {} of them traffic follows the collectives (p at most {:.2f})",
@@ -79,55 +68,39 @@ struct Mean {
     sum += value;
     ++count;
   }
-  std::optional<double> value() const {
-    return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
-  }
+  double value() const { return sum / static_cast<double>(count); }  // nan of none
 };
 
 }  // namespace
 
-NvlinkReport summarise_nvlink(const std::vector<Table>& tables, const std::vector<TraceRankIdentity>& trace_ranks,
-                              const std::vector<LinkPeak>& own_peaks) {
-  NvlinkReport report;
-  report.message =
+NvlinkReport describe_nvlink(const std::vector<Table>& tables) {
+  const Table* table = find_table(tables, schema::nvlink);
+  if (table != nullptr && table->row_count() > 0) return {true, message_of(*table)};
+  return {
+      false,
       has_gpu_counters(tables)
           ? "GPU metrics were recorded, and there are no NVLink counters among them: the GPUs have no NVLink, or the set of metrics leaves it out (--gpu-metrics-set)"
-          : "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible";
-  const Table* table = find_table(tables, schema::nvlink);
-  if (table == nullptr || table->row_count() == 0) return report;
-  struct Weighted {
-    double percent_ns = 0, time_ns = 0;
-    std::int64_t gpus = 0;
-  };
-  std::map<std::pair<std::string, std::string>, Weighted> by_operation;
-  const auto& operation = column(*table, schema::nvlink.operation);
-  for (std::size_t row = 0; row < table->row_count(); ++row) {
-    NvlinkUse use = use_of_row(*table, row);
-    if (operation[row] == "all") {
-      const TraceRankIdentity* rank = identity_of(trace_ranks, use.trace_rank);
-      const auto peak = rank != nullptr ? nvlink_peak_gbs(own_peaks, rank->gpu_name) : std::nullopt;
-      if (peak && use.mean_during_percent) use.estimated_during_gbs = *peak * *use.mean_during_percent / 100;
-      report.gpus.push_back(std::move(use));
-    } else if (use.mean_during_percent) {
-      const auto time_ns = static_cast<double>(column(*table, schema::nvlink.during_ns)[row]);
-      Weighted& sum = by_operation[{use.metric, operation[row]}];
-      sum.percent_ns += *use.mean_during_percent * time_ns;
-      sum.time_ns += time_ns;
-      ++sum.gpus;
-    }
-  }
-  for (const auto& [key, sum] : by_operation) {
-    report.by_operation.push_back({key.first, key.second, sum.gpus, sum.percent_ns / sum.time_ns});
-  }
-  report.available = true;
-  report.message = message_of(report.gpus);
-  return report;
+          : "NVLink counters not found; capture with --gpu-metrics-devices=cuda-visible"};
 }
 
-std::vector<NetworkUse> summarise_network(const std::vector<Table>& tables,
-                                          const std::vector<TraceRankIdentity>& trace_ranks) {
+void estimate_nvlink_gbs(const std::vector<TraceRankIdentity>& trace_ranks, const std::vector<LinkPeak>& own_peaks,
+                         std::vector<Table>& tables) {
+  const auto table = std::find_if(tables.begin(), tables.end(),
+                                  [](const Table& one) { return one.schema.name == schema::nvlink.table_name(); });
+  if (table == tables.end()) return;
+  const auto& percents = column(*table, schema::nvlink.mean_during_percent);
+  auto& estimates = column(*table, schema::nvlink.estimated_during_gbs);
+  for (std::size_t row = 0; row < estimates.size(); ++row) {
+    const TraceRankIdentity* rank = identity_of(trace_ranks, column(*table, schema::trace_rank)[row]);
+    const auto peak = rank != nullptr ? nvlink_peak_gbs(own_peaks, rank->gpu_name) : std::nullopt;
+    if (peak) estimates[row] = *peak * percents[row] / 100;
+  }
+}
+
+Table network_metrics_table(const std::vector<Table>& tables, const std::vector<TraceRankIdentity>& trace_ranks) {
+  Table result = make_table(schema::network_metrics);
   const Table* table = find_table(tables, schema::network);
-  if (table == nullptr) return {};
+  if (table == nullptr) return result;
   // Every trace rank of a node sees the node's ports: a port counts once, by the rank that it follows best.
   struct Port {
     double during = 0, outside = 0, correlation = -2;
@@ -150,21 +123,64 @@ std::vector<NetworkUse> summarise_network(const std::vector<Table>& tables,
     port.during = column(*table, schema::network.mean_during)[row];
     port.outside = column(*table, schema::network.mean_outside)[row];
   }
-  std::vector<NetworkUse> uses;
+  RowWriter rows(result);
   for (const auto& [key, ports] : metrics) {
-    NetworkUse use{
-        std::get<0>(key), std::get<1>(key), std::get<2>(key), static_cast<std::int64_t>(ports.size()), {}, {}, 0};
     Mean during, outside;
+    std::int64_t following = 0;
     for (const auto& [port_key, port] : ports) {
       during.add(port.during);
       outside.add(port.outside);
-      use.correlated_ports += port.follows ? 1 : 0;
+      following += port.follows ? 1 : 0;
     }
-    use.mean_during = during.value();
-    use.mean_outside = outside.value();
-    uses.push_back(std::move(use));
+    rows << std::get<0>(key) << std::get<1>(key) << std::get<2>(key) << static_cast<std::int64_t>(ports.size())
+         << during.value() << outside.value() << following;
   }
-  return uses;
+  return result;
+}
+
+namespace {}  // namespace
+
+const std::vector<LinkPeak>& known_link_peaks() {
+  static const std::vector<LinkPeak> peaks{
+      {"GB300", 900},    {"GB200", 900},     {"B300", 900}, {"B200", 900},  // NVLink 5: 1.8 TB/s, product pages
+      {"GH200", 450},    {"H200", 450},                                     // 900 GB/s, data sheets; also H200 NVL
+      {"H100 NVL", 300}, {"H100 PCIe", 300},                                // 600 GB/s by bridges, data sheet of H100
+      {"H100", 450},     {"H800", 200},      {"H20", 450},                  // 900; 400 by export rules; 900 GB/s
+      {"A100", 300},     {"A800", 200},                                     // 600 GB/s, data sheet; 400, product page
+      {"V100", 150},                                                        // 300 GB/s, data sheet of V100
+      {"A6000", 56.25},  {"A40", 56.25},     {"A30", 100},  // 112.5 and 200 GB/s by a bridge, data sheets
+  };
+  return peaks;
+}
+
+std::vector<LinkPeak> parse_link_peaks(std::string_view text) {
+  std::vector<LinkPeak> peaks;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    line = trimmed(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    double gbs = 0;
+    const auto [rest, problem] = std::from_chars(line.data(), line.data() + line.size(), gbs);
+    const std::string_view name = trimmed(line.substr(static_cast<std::size_t>(rest - line.data())));
+    if (problem != std::errc() || !(gbs > 0 && gbs < 1e6) || name.empty()) {
+      throw std::runtime_error(fmt::format(
+          "line {} of the link peaks is not 'GBS NAME': '{}'; without it estimates would rest on the wrong peak; write for instance '450 NVIDIA H100'",
+          number, line));
+    }
+    peaks.push_back({std::string(name), gbs});
+  }
+  return peaks;
+}
+
+std::optional<double> nvlink_peak_gbs(const std::vector<LinkPeak>& own, std::string_view gpu_name) {
+  for (const auto* peaks : {&own, &known_link_peaks()}) {
+    for (const LinkPeak& peak : *peaks) {
+      if (gpu_name.find(peak.gpu_name_part) != std::string_view::npos) return peak.nvlink_gbs;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace nsys_explain::analysis

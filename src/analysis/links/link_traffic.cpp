@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "analysis/statistics/lag_correlation.hpp"
-#include "analysis/statistics/sample_periods.hpp"
 #include "model/schema/links.hpp"
 #include "nsys_explain/model/intervals.hpp"
 
@@ -146,7 +145,7 @@ void add_direction(RowWriter& rows, std::string_view metric, const DirectionSamp
          << real_or_nan(outside_known ? means.outside : std::nullopt);
     add_correlation(rows, correlation);
     rows << means.during_ns << means.outside_ns << static_cast<std::int64_t>(samples.series.values.size())
-         << typical_period_ns(samples.series) << samples.artefacts;
+         << typical_period_ns(samples.series) << samples.artefacts << real_or_nan({});  // estimate_nvlink_gbs knows
   };
   add_row("all", all, overall);
   for (const auto& [operation, intervals] : activity.by_operation) {

@@ -258,7 +258,7 @@ SlowLink make_link(const std::vector<RankSet>& sets, const std::vector<std::size
     link.instances += set.instances;
     if (link.evidence.size() < shown_groups) link.evidence.push_back(set.example);
   }
-  // The figures are those of a test: of one host it runs within (findings/link_findings.cpp), and what links between
+  // The figures are those of a test: of one host it runs within (problems/find_problems.cpp), and what links between
   // nodes reach says nothing of those.
   const bool is_tested_within =
       link.scope == LinkScope::within_node || (link.hosts.size() <= 1 && link.scope == LinkScope::any);

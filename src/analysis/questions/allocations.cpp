@@ -50,7 +50,7 @@ void find_allocation_churn(const JobReport& report, std::vector<Finding>& findin
        .title = fmt::format("the host spends {:.1f}% of the run making and freeing memory, streams and events{}",
                             100 * part, told.beside()),
        .evidence = {fmt::format("{:.3f} seconds between the first and the last GPU activity of the processes ({})",
-                                seconds(left_ns), report.activity.processes.size()),
+                                seconds(left_ns), windows_of(report).processes),
                     fmt::format("{} calls in all, most time in {} ({} calls)", all_of("count"), largest,
                                 figure_of(sums, largest, "count")),
                     "rows: allocations"},

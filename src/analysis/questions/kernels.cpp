@@ -1,5 +1,3 @@
-#include "analysis/questions/question.hpp"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -11,10 +9,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/findings/capture_findings.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/findings/finding_sizes.hpp"
 #include "analysis/findings/missing_findings.hpp"
+#include "analysis/questions/question.hpp"
 #include "model/kernel_name.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/regex.hpp"
@@ -153,10 +151,37 @@ void find_in_kernels(const JobReport& report, std::vector<Finding>& findings) {
 }  // namespace
 
 Question kernels() {
-  return {.shown = {.table = schema::kernels.table_name(),
-                    .findings = {"unknown-communication", "dominant-kernel"},
-                    .view = "kernels"},
-          .find = find_in_kernels};
+  const auto& table = schema::kernels;
+  using By = FoldedColumn::By;
+  return {
+      .shown =
+          {.table = table.table_name(),
+           .findings = {"unknown-communication", "dominant-kernel", "kernel-tail", "longest-stage"},
+           .view = "kernels",
+           .list = "kernels",
+           .folding = {.columns = {{"name", table.name, By::key},
+                                   {"communication", table.communication, By::largest},
+                                   {"trace_ranks", table.name, By::rows},
+                                   {"count", table.durations.count},
+                                   {"total_ns", table.durations.total},
+                                   {"max_ns", table.durations.max, By::largest},
+                                   {"share", table.durations.total, By::share},
+                                   {"tail_score_ns", table.tail_score_ns},
+                                   {"largest_trace_rank", schema::trace_rank, By::at_largest, table.durations.total},
+                                   {"largest_ns", table.durations.total, By::largest}},
+                       .order = "total_ns"},
+           .title =
+               "Top kernels",
+           .derivation =
+               "Sums of durations over all ranks; share is of the sum of all kernels. Tail is what the slowest executions cost: (p99 - median) x count.",
+           .cells = {{.heading = "kernel", .column = "name", .is_code = true},
+                     {"total", "total_ns"},
+                     {"share", "share"},
+                     {"count", "count"},
+                     {"longest", "max_ns"},
+                     {"tail", "tail_score_ns"}},
+           .rest = "tables `kernels`, `kernels_by_launch`, `kernel_histogram`, `kernel_pacing` of store.h5"},
+      .find = find_in_kernels};
 }
 
 }  // namespace nsys_explain::analysis::questions

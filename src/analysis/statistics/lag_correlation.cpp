@@ -9,6 +9,7 @@
 #include "model/median.hpp"
 
 namespace nsys_explain::analysis {
+
 namespace {
 
 constexpr std::size_t fewest_correlated_samples = 50;
@@ -223,6 +224,21 @@ std::optional<LagCorrelation> correlate_with_lag(const SampledSeries& series, co
 std::optional<LagCorrelation> correlate_at_lag(const SampledSeries& series, const CoveredTime& active,
                                                Nanoseconds lag_ns) {
   return correlate(series, active, std::span(&lag_ns, 1), 0);
+}
+
+std::vector<Interval> sample_periods(std::span<const Nanoseconds> time_ns) {
+  constexpr Nanoseconds gap_periods = 3;
+  if (time_ns.empty()) return {};
+  std::vector<Interval> periods{{time_ns[0], time_ns[0]}};
+  if (time_ns.size() == 1) return periods;
+  std::vector<Nanoseconds> lengths;
+  for (std::size_t i = 1; i < time_ns.size(); ++i) lengths.push_back(time_ns[i] - time_ns[i - 1]);
+  const Nanoseconds usual_ns = upper_median(lengths);
+  for (std::size_t i = 1; i < time_ns.size(); ++i) {
+    const bool lost = time_ns[i] - time_ns[i - 1] > gap_periods * usual_ns;
+    periods.push_back({lost ? time_ns[i] - usual_ns : time_ns[i - 1], time_ns[i]});
+  }
+  return periods;
 }
 
 }  // namespace nsys_explain::analysis

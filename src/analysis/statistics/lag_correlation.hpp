@@ -72,4 +72,9 @@ std::optional<LagCorrelation> correlate_at_lag(const SampledSeries& series, cons
 /// Median length of the periods; 0 for an empty series.
 Nanoseconds typical_period_ns(const SampledSeries& series);
 
+/// What each sample of counters covers: the time since the one before it, or one period (the median distance) where
+/// more than three passed, for samples were lost. Nothing of the first, whose beginning nobody knows. `time_ns`
+/// ascends.
+std::vector<Interval> sample_periods(std::span<const Nanoseconds> time_ns);
+
 }  // namespace nsys_explain::analysis

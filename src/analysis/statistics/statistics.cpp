@@ -10,7 +10,7 @@
 #include <string>
 
 #include "model/median.hpp"
-#include "model/schema/statistics.hpp"
+#include "model/schema/declaration.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "analysis/statistics/sample_periods.hpp"
+#include "analysis/statistics/lag_correlation.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/intervals.hpp"

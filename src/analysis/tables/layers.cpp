@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analysis/trace/gpu_parts.hpp"
-#include "analysis/window/tandem_repeats.hpp"
+#include "analysis/window/recurrence.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {

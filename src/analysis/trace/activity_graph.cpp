@@ -121,8 +121,7 @@ class ActivityFolder {
     sum_ns = saturated_slack(Nanoseconds{sum_ns} + busy_ns);
     open.last_ns = saturated_slack(busy_ns);
     if (!is_copy)
-      open.contention_ns =
-          saturated_slack(open.contention_ns + contention_.lost_within(from_ns, activity.end_ns, near_contention_));
+      open.contention_ns = saturated_slack(open.contention_ns + contention_.lost_within(from_ns, activity.end_ns));
     open.end_ns = lane.end_ns = std::max(from_ns, activity.end_ns);
     ++lane.open_activities;
   }
@@ -379,8 +378,7 @@ class ActivityFolder {
   const RankEvents& events_;
   std::span<const Arrival> arrivals_;
   CallParts parts_;
-  const Contention contention_;
-  std::size_t near_contention_ = 0;
+  Contention contention_;
   Program program_;
   std::vector<bool> is_known_;
   std::vector<Lane> lanes_;

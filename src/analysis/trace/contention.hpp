@@ -34,15 +34,16 @@ class Contention {
 
   /// Of the time that kernels run beside collectives; 0 where nothing tells.
   double lost_share() const { return lost_share_; }
-  /// `near`: as of CoveredTime.
-  Nanoseconds lost_within(Nanoseconds start_ns, Nanoseconds end_ns, std::size_t& near) const {
+  /// Quick where it lies near that which was asked for before.
+  Nanoseconds lost_within(Nanoseconds start_ns, Nanoseconds end_ns) {
     if (lost_share_ == 0) return 0;
-    return std::llround(lost_share_ * static_cast<double>(beside_.within(start_ns, end_ns, near)));
+    return std::llround(lost_share_ * static_cast<double>(beside_.within(start_ns, end_ns, near_)));
   }
 
  private:
   CoveredTime beside_;
   double lost_share_ = 0;
+  std::size_t near_ = 0;
 };
 
 }  // namespace nsys_explain::analysis

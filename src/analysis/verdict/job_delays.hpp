@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "analysis/verdict/gpu_speed.hpp"
 #include "analysis/verdict/kernel_time_wander.hpp"
 #include "analysis/verdict/stage_balance.hpp"
-#include "nsys_explain/model/activity_summary.hpp"
 #include "nsys_explain/model/time.hpp"
 
 /// What every trace rank delayed, and took longer itself, over the run: the matter of all verdicts.

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "nsys_explain/model/activity_summary.hpp"
+#include "analysis/verdict/gpu_speed.hpp"
 #include "nsys_explain/model/time.hpp"
 
 /// GPUs are now a little faster, now a little slower, for many steps on end (temperature, power, what else runs there):

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/verdict/gpu_speed.hpp"
 #include "analysis/waits/levels.hpp"
-#include "nsys_explain/model/activity_summary.hpp"
 #include "nsys_explain/model/table.hpp"
 
 /// Whether the stages of a pipeline have equal work. Peers cannot tell: those of a stage are its own members.

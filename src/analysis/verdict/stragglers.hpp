@@ -9,7 +9,7 @@
 
 #include "analysis/verdict/job_delays.hpp"
 #include "analysis/waits/levels.hpp"
-#include "analysis/waits/totals.hpp"
+#include "analysis/waits/waits.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::analysis {

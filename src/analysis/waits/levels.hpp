@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/table.hpp"
 
 namespace nsys_explain::analysis {
 
@@ -36,5 +37,10 @@ std::vector<Place> list_places(std::size_t ranks, std::span<const Grouping> grou
 /// eight GPUs, and one GPU cheaper than its node. Returns the parts b_p, parallel to `places`; what is below a quarter
 /// of the part of another of the same trace rank's places, or a fiftieth of the largest, is noise and becomes 0.
 std::vector<Nanoseconds> fit_places(std::span<const Nanoseconds> lateness_ns, std::span<const Place> places);
+
+/// Table `level_sums`: what the trace ranks of each place of each grouping come to, by grouping, then by the lowest
+/// trace rank of the place. A grouping that has a place for each trace rank says no more than the table `ranks` and is
+/// left out. `ranks` in the order of Grouping::place_of_rank.
+Table level_sums_table(std::span<const RankSummary> ranks, std::span<const Grouping> groupings);
 
 }  // namespace nsys_explain::analysis

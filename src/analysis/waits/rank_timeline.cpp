@@ -1,17 +1,67 @@
 #include "analysis/waits/rank_timeline.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
 
-#include "analysis/waits/timeline_parts.hpp"
-#include "analysis/window/sizes_in_steps.hpp"
+#include "analysis/window/steps.hpp"
 #include "model/hash.hpp"
+#include "nsys_explain/model/collective.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
+
+/// Where operations lie in their steps, by kind and communicator.
+class PlacesInSteps {
+ public:
+  /// Communicator, operation, place in the step, of how many there.
+  using Place = std::tuple<std::uint64_t, Operation, std::int32_t, std::int32_t>;
+
+  PlacesInSteps(std::span<const Arrival> arrivals, const Steps& steps) : arrivals_(arrivals) {
+    for (const Arrival& arrival : arrivals) {
+      const std::int32_t step = steps.index_of(arrival.enter_ns);
+      at_.emplace_back(step, counts_[{arrival.communicator, arrival.operation, step}]++);
+    }
+  }
+  bool in_step(std::size_t arrival) const { return at_[arrival].first >= 0; }
+  Place of(std::size_t arrival) const {
+    const auto [step, place] = at_[arrival];
+    const auto& [communicator, operation] = std::tie(arrivals_[arrival].communicator, arrivals_[arrival].operation);
+    return {communicator, operation, place, counts_.at({communicator, operation, step})};
+  }
+
+ private:
+  std::span<const Arrival> arrivals_;
+  std::map<std::tuple<std::uint64_t, Operation, std::int32_t>, std::int32_t> counts_;  ///< by step
+  std::vector<std::pair<std::int32_t, std::int32_t>> at_;  ///< of each arrival its step and place there
+};
+
+/// Arrival::call_bytes of all operations of a trace rank, also of those whose launch was lost, and with it their size;
+/// -1 where nothing tells. The program does the same in each step, so an operation is as large as those at its place in
+/// other steps (the same kind and communicator, as many of them in the step), if all of these agree.
+std::vector<std::int64_t> sizes_in_steps(std::span<const Arrival> arrivals, const Steps& steps) {
+  std::vector<std::int64_t> sizes;
+  for (const Arrival& arrival : arrivals) sizes.push_back(arrival.call_bytes);
+  if (std::find(sizes.begin(), sizes.end(), -1) == sizes.end()) return sizes;
+  const PlacesInSteps places(arrivals, steps);
+  std::map<PlacesInSteps::Place, std::set<std::int64_t>> known;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] >= 0 && places.in_step(i)) known[places.of(i)].insert(sizes[i]);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] >= 0 || !places.in_step(i)) continue;
+    const auto found = known.find(places.of(i));
+    if (found != known.end() && found->second.size() == 1) sizes[i] = *found->second.begin();
+  }
+  return sizes;
+}
 
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 1;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/window/steps.hpp"
+#include "model/hash.hpp"
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/work.hpp"
 
@@ -230,5 +231,22 @@ Nanoseconds own_lateness_of(const RankTimeline& path, std::size_t arrival);
 /// What an arrival adds to the time that its rank took longer than its peers: the work before it, and its transfer
 /// where that goes over a slow link. After finish_excess.
 Nanoseconds excess_at(const RankTimeline& path, std::size_t arrival);
+
+// Parts of a path's making, one file each; used by rank_timeline.cpp alone.
+
+inline std::uint64_t mix_into(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * golden_ratio;
+  return hash ^ (hash >> 29);
+}
+
+/// Work is told apart arrival by arrival, blocking or not: peers then agree on what lies between two places even where
+/// one had to wait at a place and another did not. Two of one moment have the same work, whichever is first.
+void measure_work(RankTimeline& path, std::span<const WorkProfile> profiles);
+
+/// Where arrivals lie in their steps, and which steps were captured from start to end.
+void find_places(RankTimeline& path);
+
+/// After find_places.
+void find_role(RankTimeline& path);
 
 }  // namespace nsys_explain::analysis

@@ -8,6 +8,7 @@
 
 #include "analysis/window/steps.hpp"
 #include "nsys_explain/model/collective.hpp"
+#include "nsys_explain/model/job_report.hpp"
 
 /// Every trace rank counts its own steps; matched collectives tell which of them are one. All members of an instance
 /// are in the same step, whatever their clocks say, and whoever came late to it.
@@ -55,5 +56,9 @@ std::vector<std::int32_t> relate_steps(std::span<const OwnSteps> own, std::span<
 
 /// The commonest of these steps, of two alike the earlier; -1 where there are none. Reorders.
 std::int32_t common_step(std::span<std::int32_t> steps);
+
+/// How long the job's steps take, from the first beginning of one to that of the next: their spread, and where they
+/// change for good. Sets nothing else.
+void describe_changes(const Steps& job, StepTime& time);
 
 }  // namespace nsys_explain::analysis

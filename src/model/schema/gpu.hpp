@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "model/schema/declaration.hpp"
-#include "model/schema/statistics.hpp"
 
 /// What ran on the GPU of each trace rank, and how fast.
 namespace nsys_explain::schema {

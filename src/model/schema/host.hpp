@@ -1,7 +1,6 @@
 #pragma once
 
 #include "model/schema/declaration.hpp"
-#include "model/schema/statistics.hpp"
 
 /// What the host of each trace rank did, and what its program marked by NVTX ranges.
 namespace nsys_explain::schema {

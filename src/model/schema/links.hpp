@@ -21,8 +21,22 @@ inline constexpr struct Nvlink : Declaration {
   Integer samples{*this, "samples", "", "samples that count"};
   Integer period_ns{*this, "period_ns", "ns", "median time between samples"};
   Integer artefacts{*this, "artefacts", "", "samples left out: idle links that read as fully utilised"};
+  Real estimated_during_gbs{*this, "estimated_during_gbs", "GB/s",
+                            "mean_during_percent of the peak that the GPU's name tells (--link-peaks); nan: not known"};
 } nvlink{{"nvlink",
           "One row per trace rank, direction of its NVLinks and operation: traffic during and outside of collectives"}};
+
+inline constexpr struct NetworkMetrics : Declaration {
+  Text source{*this, "source", "", "nic or infiniband_switch"};
+  Text metric{*this, "metric", "", "as nsys names it"};
+  Text unit{*this, "unit", "", "of the means"};
+  Integer ports{*this, "ports", "", "that have it"};
+  Real mean_during{*this, "mean_during", "",
+                   "mean over ports, each of the trace rank that it follows best; nan: never"};
+  Real mean_outside{*this, "mean_outside", "", "likewise"};
+  Integer correlated_ports{*this, "correlated_ports", "", "that follow the collectives of some trace rank"};
+} network_metrics{
+    {"network_metrics", "Metrics of NIC and switch ports during and outside of collectives, over all ports"}};
 
 inline constexpr struct Network : Declaration {
   Text source{*this, "source", "", "nic or infiniband_switch"};

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <vector>
+
 #include "exchange/communicator.hpp"
+#include "nsys_explain/model/exposed_time.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "pipeline/attribute/job_replay.hpp"
 #include "pipeline/match/match_collectives.hpp"
@@ -22,5 +25,10 @@ Table first_collectives(const exchange::Communicator& communicator, const CrossR
 /// Collective: table `exchange_balances`; `tables` are the joined ones on rank 0.
 Table exchange_balances(const exchange::Communicator& communicator, const CrossRank& cross,
                         const std::vector<LocalTrace>& local_traces, const std::vector<Table>& tables);
+
+/// Collective: what the exposed communication of all trace ranks was, by trace rank, then operation; on rank 0 only.
+/// The paths of the local ranks know their outcomes.
+std::vector<ExposedTime> gather_exposed_time(const exchange::Communicator& communicator,
+                                             std::vector<LocalTrace>& local_traces);
 
 }  // namespace nsys_explain::pipeline

@@ -6,8 +6,7 @@
 #include "analysis/window/steps.hpp"
 #include "exchange/communicator.hpp"
 #include "nsys_explain/model/job_report.hpp"
-#include "pipeline/attribute/reader_ranks.hpp"
-#include "pipeline/attribute/step_sums.hpp"
+#include "pipeline/attribute/step_rows.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/job_ranks.hpp"
 

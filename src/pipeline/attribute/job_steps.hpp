@@ -7,7 +7,7 @@
 #include "analysis/window/job_steps.hpp"
 #include "analysis/window/steps.hpp"
 #include "exchange/communicator.hpp"
-#include "pipeline/attribute/reader_ranks.hpp"
+#include "pipeline/attribute/step_rows.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/job_ranks.hpp"
 

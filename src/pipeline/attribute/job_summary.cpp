@@ -10,7 +10,6 @@
 
 #include "analysis/links/link_summary.hpp"
 #include "analysis/links/messages.hpp"
-#include "analysis/problems/activity_summary.hpp"
 #include "analysis/questions/question.hpp"
 #include "analysis/tables/run_facts.hpp"
 #include "analysis/waits/waits.hpp"
@@ -106,10 +105,9 @@ JobReport summarise_job(const JobRanks& job, const ClockReport& clock, const Cro
   report.suspects = std::move(verdict.suspects);
   report.late_without_cost = std::move(verdict.late_without_cost);
   report.delay = std::move(verdict.delay);
-  report.nvlink = analysis::summarise_nvlink(rank_tables, job.trace_ranks, link_peaks);
-  report.network = analysis::summarise_network(rank_tables, job.trace_ranks);
+  report.nvlink = analysis::describe_nvlink(rank_tables);
+  analysis::estimate_nvlink_gbs(job.trace_ranks, link_peaks, rank_tables);
   report.slow_links = std::move(links.slow_links);
-  report.activity = analysis::summarise_activity(rank_tables, report);
   for (const analysis::Question& question : analysis::all_questions()) report.shown.push_back(question.shown);
   report.warnings = job.warnings;
   add_missing_rank_warnings(report, report.warnings);
@@ -117,6 +115,7 @@ JobReport summarise_job(const JobRanks& job, const ClockReport& clock, const Cro
   report.warnings = tidy_warnings(std::move(report.warnings));
   report.tables = std::move(links.tables);
   report.tables.push_back(analysis::byte_matrix_table(rank_tables));
+  report.tables.push_back(analysis::network_metrics_table(rank_tables, job.trace_ranks));
   std::move(rank_tables.begin(), rank_tables.end(), std::back_inserter(report.tables));
   return report;
 }

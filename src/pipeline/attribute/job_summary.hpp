@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "analysis/links/link_peaks.hpp"
-#include "analysis/waits/totals.hpp"
+#include "analysis/links/link_summary.hpp"
+#include "analysis/waits/waits.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/attribute/link_analysis.hpp"

@@ -1,10 +1,12 @@
 #include "pipeline/attribute/step_rows.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "analysis/waits/rank_timeline.hpp"
 
 namespace nsys_explain::pipeline {
+
 std::vector<StepRow> make_step_rows(const JobRanks& job, const ReaderRanks& readers, const analysis::Steps& steps,
                                     std::span<const std::int32_t> steps_apart, const SumsOfSteps& sums) {
   const std::size_t ranks = readers.local.size();
@@ -36,6 +38,43 @@ std::vector<StepRow> make_step_rows(const JobRanks& job, const ReaderRanks& read
   }
   std::erase_if(rows, [](const StepRow& row) { return row.trace_rank < 0; });
   return rows;
+}
+
+std::vector<StepSums> add_up_steps(const analysis::RankTimeline& path, std::size_t steps) {
+  std::vector<StepSums> sums(steps + 1);
+  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
+    const analysis::PathArrival& arrival = path.arrivals[i];
+    StepSums& of_step = sums_of_step(sums, arrival);
+    if (arrival.compared) {
+      ++of_step.compared;
+      of_step.with_peers += arrival.has_peers ? 1 : 0;
+      of_step.own_lateness_ns += std::min(analysis::own_lateness_of(path, i), path.outcomes[i].lateness_ns);
+    }
+    of_step.wait_ns += path.outcomes[i].wait_ns;
+    of_step.excess_ns += analysis::excess_at(path, i);
+  }
+  return sums;
+}
+
+ReaderRanks find_readers(const exchange::Communicator& communicator, const JobRanks& job,
+                         std::vector<LocalTrace>& local_traces) {
+  ReaderRanks readers;
+  readers.of_index.assign(job.numbers.size(), nullptr);
+  std::vector<std::int64_t> mine;
+  for (LocalTrace& trace : local_traces) {
+    for (LocalRank& rank : trace.ranks) {
+      const std::size_t index = job.index_of(rank.trace_rank);
+      readers.of_index[index] = &rank;
+      mine.push_back(static_cast<std::int64_t>(index));
+    }
+  }
+  std::copy_if(readers.of_index.begin(), readers.of_index.end(), std::back_inserter(readers.local),
+               [](const LocalRank* rank) { return rank != nullptr; });
+  readers.tool_rank.assign(job.numbers.size(), -1);
+  const auto all = communicator.all_gather(std::span<const std::int64_t>(mine));
+  for (int r = 0; r < communicator.size(); ++r)
+    for (const std::int64_t index : all.of(r)) readers.tool_rank[static_cast<std::size_t>(index)] = r;
+  return readers;
 }
 
 }  // namespace nsys_explain::pipeline

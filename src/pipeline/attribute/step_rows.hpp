@@ -4,11 +4,47 @@
 #include <span>
 #include <vector>
 
-#include "pipeline/attribute/reader_ranks.hpp"
-#include "pipeline/attribute/step_sums.hpp"
+#include "analysis/waits/rank_timeline.hpp"
+#include "exchange/communicator.hpp"
 #include "pipeline/read/job_ranks.hpp"
+#include "pipeline/read/local_traces.hpp"
+#include "pipeline/run/outgoing.hpp"
 
 namespace nsys_explain::pipeline {
+
+// Where the path of each trace rank is, for what is sent to it.
+
+/// Which tool rank holds the path of each trace rank, and where.
+struct ReaderRanks {
+  std::vector<int> tool_rank;        ///< by index of the trace rank; -1: nowhere
+  std::vector<LocalRank*> of_index;  ///< by index of the trace rank; null: not here
+  std::vector<LocalRank*> local;     ///< those that are here, ascending by trace rank
+};
+
+/// Collective.
+ReaderRanks find_readers(const exchange::Communicator& communicator, const JobRanks& job,
+                         std::vector<LocalTrace>& local_traces);
+
+/// What the arrivals of a trace rank in one step of the job add up to.
+struct StepSums {
+  Nanoseconds own_lateness_ns = 0;
+  Nanoseconds wait_ns = 0;
+  Nanoseconds excess_ns = 0;  ///< analysis::excess_at
+  Nanoseconds caused_wait_ns = 0;
+  std::int32_t compared = 0;    ///< arrivals whose work was compared, be it with other steps
+  std::int32_t with_peers = 0;  ///< those with peers
+};
+
+/// By index of the trace rank, then step; what lies outside of all steps comes last. Empty where the path is not here.
+using SumsOfSteps = std::vector<std::vector<StepSums>>;
+
+/// The entry of an arrival's step among those of its rank.
+inline StepSums& sums_of_step(std::vector<StepSums>& sums, const analysis::PathArrival& arrival) {
+  return arrival.step < 0 ? sums.back() : sums[static_cast<std::size_t>(arrival.step)];
+}
+
+/// All but caused waits; after analysis::finish_excess.
+std::vector<StepSums> add_up_steps(const analysis::RankTimeline& path, std::size_t steps);
 
 /// One step of one trace rank: a row of the table `steps`. Trivially copyable.
 struct StepRow {

@@ -4,23 +4,22 @@
 #include <optional>
 #include <utility>
 
-#include "analysis/problems/activity_summary.hpp"
 #include "analysis/trace/work_profile.hpp"
+#include "analysis/verdict/gpu_speed.hpp"
 #include "analysis/verdict/host_idle.hpp"
 #include "analysis/verdict/job_delays.hpp"
 #include "analysis/verdict/kernel_time_wander.hpp"
-#include "analysis/verdict/slow_gpu_surplus.hpp"
 #include "model/schema/gpu.hpp"
 #include "pipeline/run/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
 
-std::vector<GpuSpeed> share_speeds(const exchange::Communicator& communicator, const JobRanks& job,
-                                   const std::vector<Table>& rank_tables) {
-  std::vector<GpuSpeed> of_rank(job.numbers.size());
-  for (const std::vector<GpuSpeed>& part : all_gather_packed(communicator, analysis::gpu_speeds(rank_tables)))
-    for (const GpuSpeed& speed : part) of_rank[job.index_of(speed.trace_rank)] = speed;
+std::vector<analysis::GpuSpeed> share_speeds(const exchange::Communicator& communicator, const JobRanks& job,
+                                             const std::vector<Table>& rank_tables) {
+  std::vector<analysis::GpuSpeed> of_rank(job.numbers.size());
+  for (const std::vector<analysis::GpuSpeed>& part : all_gather_packed(communicator, analysis::gpu_speeds(rank_tables)))
+    for (const analysis::GpuSpeed& speed : part) of_rank[job.index_of(speed.trace_rank)] = speed;
   return of_rank;
 }
 
@@ -148,7 +147,7 @@ WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRa
     const std::vector<analysis::SpeedWander> spread = analysis::spread_of_executions(surplus.speed);
     analysis::doubt_wandering_speeds(analysis::typical_wander(spread), surplus.speed);
   }
-  for (const GpuSpeed& speed : surplus.speed) shares.outside.push_back(speed.slow ? 1 - 1 / speed.ratio : 0);
+  for (const analysis::GpuSpeed& speed : surplus.speed) shares.outside.push_back(speed.slow ? 1 - 1 / speed.ratio : 0);
   for (const analysis::StageBalance& stage : surplus.stages) {
     if (!stage.overfull()) continue;
     for (const std::size_t r : stage.ranks)

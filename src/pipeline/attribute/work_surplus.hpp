@@ -3,11 +3,11 @@
 #include <span>
 #include <vector>
 
+#include "analysis/verdict/gpu_speed.hpp"
 #include "analysis/verdict/kernel_time_wander.hpp"
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/levels.hpp"
 #include "exchange/communicator.hpp"
-#include "nsys_explain/model/activity_summary.hpp"
 #include "pipeline/read/job_ranks.hpp"
 #include "pipeline/read/local_traces.hpp"
 
@@ -19,7 +19,7 @@ namespace nsys_explain::pipeline {
 
 /// The same on every tool rank.
 struct WorkSurplus {
-  std::vector<GpuSpeed> speed;  ///< by index of the trace rank; what was not compared is not slow
+  std::vector<analysis::GpuSpeed> speed;  ///< by index of the trace rank; what was not compared is not slow
   // As in JobDelays.
   std::vector<analysis::SpeedWander> wander;
   std::vector<Nanoseconds> kernel_ns;

@@ -12,7 +12,7 @@
 #include "analysis/verdict/stage_balance.hpp"
 #include "analysis/waits/bandwidth.hpp"
 #include "analysis/waits/collectives_in_step.hpp"
-#include "analysis/waits/level_sums.hpp"
+#include "analysis/waits/levels.hpp"
 #include "ingest/allocator_snapshot.hpp"
 #include "ingest/input_schema.hpp"
 #include "model/column_kind.hpp"
@@ -22,7 +22,7 @@
 #include "nsys_explain/ingest/ingest.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/attribute/wait_matrix.hpp"
-#include "pipeline/investigate/case_tables.hpp"
+#include "pipeline/investigate/straggler_cases.hpp"
 #include "pipeline/match/member_tables.hpp"
 #include "pipeline/read/rank_schemas.hpp"
 #include "pipeline/read/rank_tables.hpp"
@@ -50,6 +50,7 @@ std::vector<Table> compared_tables(const std::vector<Table>& joined) {
   tables.push_back(analysis::exchange_balances_table({}, {}, {}));
   tables.push_back(analysis::collectives_in_step_table({}));
   tables.push_back(analysis::byte_matrix_table(joined));
+  tables.push_back(make_table(schema::network_metrics));
   tables.push_back(analysis::level_sums_table({}, {}));
   tables.push_back(wait_matrix_table({}));
   tables.push_back(rank_places_table({}, {}));

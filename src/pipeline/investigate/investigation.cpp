@@ -15,7 +15,6 @@
 #include "analysis/trace/divergence.hpp"
 #include "model/schema/gpu.hpp"
 #include "pipeline/investigate/case_proposals.hpp"
-#include "pipeline/investigate/case_tables.hpp"
 #include "pipeline/investigate/straggler_cases.hpp"
 #include "pipeline/run/pack.hpp"
 

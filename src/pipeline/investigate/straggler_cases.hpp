@@ -1,9 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "analysis/causes/causes.hpp"
+#include "analysis/trace/divergence.hpp"
 #include "exchange/communicator.hpp"
+#include "nsys_explain/model/table.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/job_ranks.hpp"
 #include "pipeline/read/local_traces.hpp"
@@ -37,5 +40,20 @@ CollectedCases collect_cases(const exchange::Communicator& communicator, const C
                              const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
                              const std::vector<std::uint64_t>& roles, const JobReport& report,
                              std::span<Straggler* const> late);
+
+/// The evidence for the causes as tables of the store: `straggler_cases` (one row per collective that was looked at)
+/// and `straggler_differences` (one row per straggler and name). They exist, without rows, where nobody is late.
+class CaseTables {
+ public:
+  CaseTables();
+  /// `compute`: analysis::compute_cause of them.
+  void add_cases(const CasesOfStraggler& of, std::optional<Cause> compute);
+  void add_long_wait(const CasesOfStraggler& of, std::optional<Cause> compute);
+  void add_differences(std::int32_t straggler, const analysis::Divergence& divergence);
+  std::vector<Table> release() { return {std::move(cases_), std::move(differences_), std::move(long_waits_)}; }
+
+ private:
+  Table cases_, differences_, long_waits_;
+};
 
 }  // namespace nsys_explain::pipeline

@@ -6,12 +6,15 @@
 #include <limits>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "analysis/waits/waits.hpp"
+#include "clock/fit.hpp"
 #include "clock/job_time.hpp"
 #include "pipeline/read/rank_tables.hpp"
 
 namespace nsys_explain::pipeline {
+
 namespace {
 
 using collectives::MatchUnit;
@@ -194,6 +197,16 @@ std::vector<RankSummary> summarise_ranks(const exchange::Communicator& communica
     ranks[static_cast<std::size_t>(routed.index)].budget = routed.budget;
   }
   return ranks;
+}
+
+clock::ClockFit estimate_clock(const exchange::Communicator& communicator, const JobRanks& job, CrossRank& cross,
+                               const clock::ClockOptions& options) {
+  const clock::Reduction reduction{
+      .sum = [&](std::span<const std::int64_t> mine) { return communicator.sum(mine); },
+      .maximum = [&](std::span<const std::int64_t> mine) { return communicator.maximum(mine); }};
+  clock::ClockFit fit = clock::fit_clocks(job.sessions, std::exchange(cross.observations, {}), reduction, options);
+  if (job.trace_ranks.empty()) fit.warnings.clear();  // no GPU work is timed by these clocks
+  return fit;
 }
 
 }  // namespace nsys_explain::pipeline

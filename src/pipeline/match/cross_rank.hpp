@@ -2,9 +2,10 @@
 
 #include <vector>
 
-#include "analysis/waits/totals.hpp"
+#include "analysis/waits/waits.hpp"
 #include "clock/fit.hpp"
 #include "exchange/communicator.hpp"
+#include "nsys_explain/model/job_report.hpp"
 #include "pipeline/match/match_collectives.hpp"
 #include "pipeline/read/job_ranks.hpp"
 #include "pipeline/read/local_traces.hpp"
@@ -29,5 +30,10 @@ analysis::Totals sum_waits(const exchange::Communicator& communicator, const Job
 /// Collective: one row per trace rank, on every tool rank, in the order of job.trace_ranks.
 std::vector<RankSummary> summarise_ranks(const exchange::Communicator& communicator, const JobRanks& job,
                                          const std::vector<LocalTrace>& local_traces, const analysis::Totals& totals);
+
+/// Collective: the clock of every session from what the files say and from the ends of matched collectives: uses up
+/// cross.observations.
+clock::ClockFit estimate_clock(const exchange::Communicator& communicator, const JobRanks& job, CrossRank& cross,
+                               const clock::ClockOptions& options);
 
 }  // namespace nsys_explain::pipeline

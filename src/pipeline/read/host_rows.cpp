@@ -4,7 +4,6 @@
 #include <utility>
 #include <variant>
 
-#include "analysis/problems/activity_summary.hpp"
 #include "analysis/tables/run_facts.hpp"
 #include "pipeline/read/rank_tables.hpp"
 
@@ -43,11 +42,7 @@ void add_host_rows(const exchange::Communicator& communicator, const JobRanks& j
       *same = joined_by_trace_rank(*same, rows);
     }
   }
-  if (!report.trace_ranks.empty()) return;
-  std::string category_map = std::move(report.activity.category_map);
-  report.activity = analysis::summarise_activity(report.tables, report);
-  report.activity.category_map = std::move(category_map);
-  report.run_facts = analysis::summarise_run_facts(report.tables);
+  if (report.trace_ranks.empty()) report.run_facts = analysis::summarise_run_facts(report.tables);
 }
 
 }  // namespace nsys_explain::pipeline

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "ingest/export_input.hpp"
+#include "ingest/export_report.hpp"
 #include "ingest/staging.hpp"
 
 namespace nsys_explain::pipeline {

@@ -26,7 +26,7 @@
 #include "pipeline/read/packed_tables.hpp"
 #include "pipeline/run/compress.hpp"
 #include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/progress.hpp"
+#include "pipeline/run/phases.hpp"
 #include "pipeline/run/user_options.hpp"
 
 namespace nsys_explain::pipeline {

@@ -18,7 +18,7 @@
 
 #include <fmt/format.h>
 
-#include "ingest/child_process.hpp"
+#include "ingest/export_report.hpp"
 #include "pipeline/read/unfinished_run.hpp"
 #include "pipeline/run/own_files.hpp"
 #include "pipeline/run/watch.hpp"

@@ -12,7 +12,7 @@
 #include "ingest/input_file.hpp"
 #include "pipeline/read/local_traces.hpp"
 #include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/progress.hpp"
+#include "pipeline/run/phases.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

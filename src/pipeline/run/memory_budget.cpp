@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <stdexcept>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <malloc.h>
 
-#include "pipeline/run/heap.hpp"
 #include "report/report.hpp"
 
 namespace nsys_explain::pipeline {
+
 namespace {
 
 // Measured on exports of 300 MB to 1.5 GB (docs/scaling.md, Beyond one machine); what they took lies 2 to 25% below.
@@ -176,5 +178,26 @@ MemoryBudget::EventPlace::~EventPlace() {
 ReadingCost cost_of(const ingest::AssignedTrace& assigned, const MemoryBudget& budget) {
   return {budget.limit_bytes() ? ingest::count_events(assigned.path) : ingest::EventCounts(), is_small(assigned)};
 }
+
+#if defined(__GLIBC__)
+void keep_freed_memory(int threads) {
+  constexpr int never = std::numeric_limits<int>::max();
+  constexpr int never_trim = -1;           // mallopt(3): more than 2 GB may be free
+  constexpr int threads_at_one_arena = 4;  // more would wait for each other too often
+  // What one thread frees, its next analysis takes. Of several, others cut it up meanwhile, and large arrays no longer
+  // fit: those return to the system.
+  constexpr int large_bytes = 8 << 20;
+  ::mallopt(M_ARENA_MAX, std::max(threads / threads_at_one_arena, 1));
+  ::mallopt(M_MMAP_THRESHOLD, threads > 1 ? large_bytes : never);
+  ::mallopt(M_TRIM_THRESHOLD, never_trim);
+}
+
+void return_freed_memory() {
+  ::malloc_trim(0);
+}
+#else
+void keep_freed_memory(int) {}
+void return_freed_memory() {}
+#endif
 
 }  // namespace nsys_explain::pipeline

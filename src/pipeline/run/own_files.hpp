@@ -5,6 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "nsys_explain/ingest/discovery.hpp"
+#include "pipeline/run/job.hpp"
+
 /// What in a directory this program wrote, told by what files hold and not by their names alone: only that is ever
 /// replaced or removed.
 namespace nsys_explain::pipeline {
@@ -41,5 +44,15 @@ OwnFiles records_in(const std::filesystem::path& directory);
 /// Our files where there are no others. Throws std::runtime_error (problem, why it matters, what to do) where there
 /// are.
 std::vector<std::filesystem::path> only_ours(OwnFiles files);
+
+// Files that a run writes outside of its results, where an option says: --prometheus, --perfetto.
+
+/// Before anything is read. Throws std::runtime_error (problem, why it matters, what to do) where such a file would
+/// replace what the user did not allow to replace, a file of an option, a result of this run, or the other such file.
+/// What an earlier run wrote is replaced where its beginning says so.
+void check_outside_files(const JobSpecification& job);
+
+/// Throws so where such a file is a trace that was found, under whatever name.
+void require_outside_of_traces(const JobSpecification& job, const ingest::MergedDiscovery& found);
 
 }  // namespace nsys_explain::pipeline

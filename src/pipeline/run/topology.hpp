@@ -7,7 +7,7 @@
 
 #include "analysis/waits/levels.hpp"
 #include "analysis/waits/parallel_layout.hpp"
-#include "analysis/waits/totals.hpp"
+#include "analysis/waits/waits.hpp"
 #include "collectives/matching.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/table.hpp"

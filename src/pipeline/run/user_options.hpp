@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/links/link_peaks.hpp"
+#include "analysis/links/link_summary.hpp"
 #include "analysis/tables/nccl_log.hpp"
 #include "analysis/tables/options.hpp"
 #include "analysis/tables/requests.hpp"

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/run/outside_files.hpp"
+#include "pipeline/run/own_files.hpp"
 #include "pipeline/run/whole_file.hpp"
 #include "report/report.hpp"
 

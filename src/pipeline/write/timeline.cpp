@@ -1,27 +1,78 @@
 #include "pipeline/write/timeline.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <numeric>
 #include <ostream>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
 
 #include "analysis/tables/timeline.hpp"
 #include "analysis/window/window.hpp"
 #include "clock/job_time.hpp"
 #include "clock/level_zero.hpp"
 #include "exchange/agree.hpp"
-#include "pipeline/run/gzip_file.hpp"
 #include "pipeline/run/pack.hpp"
+#include "pipeline/run/whole_file.hpp"
 #include "pipeline/write/instance_rounds.hpp"
 #include "pipeline/write/outputs.hpp"
 #include "report/perfetto.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
+
+/// A whole file that is compressed while it is written. Equal texts give equal bytes: no time of writing is in it.
+/// Every function throws std::runtime_error (problem, why it matters, what to do).
+class GzipFile {
+ public:
+  explicit GzipFile(const std::string& path);
+  ~GzipFile();
+  GzipFile(const GzipFile&) = delete;
+  GzipFile& operator=(const GzipFile&) = delete;
+
+  void write(std::string_view text);
+  void publish();
+
+ private:
+  WholeFile file_;
+  gzFile_s* compressed_;
+};
+
+constexpr const char* timeline_advice = "without it there is no timeline; choose another --perfetto or make room there";
+
+GzipFile::GzipFile(const std::string& path) : file_(path, timeline_advice) {
+  const int descriptor = ::dup(file_.descriptor());
+  compressed_ = descriptor < 0 ? nullptr : ::gzdopen(descriptor, "wb6");
+  if (compressed_ != nullptr) return;
+  if (descriptor >= 0) ::close(descriptor);
+  file_.fail();
+}
+
+GzipFile::~GzipFile() {
+  if (compressed_ != nullptr) ::gzclose(compressed_);
+}
+
+void GzipFile::write(std::string_view text) {
+  constexpr std::size_t at_once = std::size_t{1} << 30U;  // zlib counts bytes in an int
+  while (!text.empty()) {
+    const std::size_t length = std::min(text.size(), at_once);
+    if (::gzwrite(compressed_, text.data(), static_cast<unsigned>(length)) <= 0) file_.fail();
+    text.remove_prefix(length);
+  }
+}
+
+void GzipFile::publish() {
+  if (::gzclose(std::exchange(compressed_, nullptr)) != Z_OK) file_.fail();
+  file_.publish();
+}
 
 constexpr const char* timeline_phase = "writing the timeline";
 

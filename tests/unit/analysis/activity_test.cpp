@@ -4,7 +4,6 @@
 #include <iterator>
 #include <map>
 
-#include "analysis/problems/activity_summary.hpp"
 #include "analysis/problems/find_problems.hpp"
 #include "analysis/questions/question.hpp"
 #include "analysis/tables/categories.hpp"
@@ -16,6 +15,7 @@
 #include "analysis/tables/memory_operations.hpp"
 #include "analysis/tables/os_runtime.hpp"
 #include "analysis/tables/streams.hpp"
+#include "unit/analysis/joined_table.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {
@@ -56,7 +56,6 @@ class Job {
   JobReport report() {
     std::vector<Table> tables;
     for (const auto& [name, of_ranks] : of_name_) tables.push_back(testing::join(of_ranks));
-    report_.activity = summarise_activity(tables, report_);
     report_.tables = std::move(tables);
     return report_;
   }
@@ -69,6 +68,12 @@ class Job {
 ShownTable shown(std::string_view table) {
   for (const Question& question : all_questions())
     if (question.shown.table == table) return question.shown;
+  return {};
+}
+
+ShownTable listed(std::string_view list) {
+  for (const Question& question : all_questions())
+    if (question.shown.list == list) return question.shown;
   return {};
 }
 
@@ -91,42 +96,36 @@ TEST(Activity, AddsTraceRanksUp) {
   job.add(first, 11);
   job.add(second, 22);
   const JobReport report = job.report();
-  const ActivitySummary& a = report.activity;
-  ASSERT_EQ(a.kernels.size(), 2);
-  EXPECT_EQ(a.kernels[0].name, "gemm<1>");
-  EXPECT_EQ(a.kernels[0].total_ns, 450 * ms);
-  EXPECT_EQ(a.kernels[0].count, 3);
-  EXPECT_EQ(a.kernels[0].trace_ranks, 2);
-  EXPECT_EQ(a.kernels[0].max_ns, 300 * ms);
-  EXPECT_EQ(a.kernels[0].largest_trace_rank, 1);
-  EXPECT_DOUBLE_EQ(a.kernels[0].share, 450.0 / 550);
-  ASSERT_EQ(a.communication.size(), 1);
-  EXPECT_EQ(a.communication[0].overlapped_ns, 50 * ms);
-  EXPECT_DOUBLE_EQ(a.communication[0].share, 100.0 / 550);
+  const Table kernels = sums_of(report.tables, report, listed("kernels"));
+  ASSERT_EQ(kernels.row_count(), 2);
+  EXPECT_EQ(column<std::string>(kernels, "name")[0], "gemm<1>");
+  EXPECT_EQ(figure_of(kernels, "gemm<1>", "total_ns"), 450 * ms);
+  EXPECT_EQ(figure_of(kernels, "gemm<1>", "count"), 3);
+  EXPECT_EQ(figure_of(kernels, "gemm<1>", "trace_ranks"), 2);
+  EXPECT_EQ(figure_of(kernels, "gemm<1>", "max_ns"), 300 * ms);
+  EXPECT_EQ(figure_of(kernels, "gemm<1>", "largest_trace_rank"), 1);
+  EXPECT_DOUBLE_EQ(column<double>(kernels, "share")[0], 450.0 / 550);
+  const Table communication = sums_of(report.tables, report, listed("communication_kernels"));
+  ASSERT_EQ(communication.row_count(), 1);
+  EXPECT_EQ(column<std::int64_t>(communication, "overlapped_ns")[0], 50 * ms);
+  EXPECT_DOUBLE_EQ(column<double>(communication, "share")[0], 100.0 / 550);
   const Table barriers = sums_of(report.tables, report, shown("barriers"));
   ASSERT_EQ(barriers.row_count(), 1);
   EXPECT_EQ(figure_of(barriers, "cudaStreamSynchronize", "total_ns"), 80 * ms);
   EXPECT_EQ(figure_of(barriers, "cudaStreamSynchronize", "count"), 2);
   EXPECT_EQ(figure_of(barriers, "cudaStreamSynchronize", "max_ns"), 50 * ms);
-  ASSERT_EQ(a.suspects.size(), 5);
-  EXPECT_EQ(a.suspects[0].kind, "kernel");
-  EXPECT_DOUBLE_EQ(a.suspects[0].share, 450.0 / 2000);
-  EXPECT_EQ(a.suspects[1].kind, "idle");  // 100 + 10 ms in the second rank
-  EXPECT_EQ(a.suspects[1].total_ns, 110 * ms);
-  EXPECT_EQ(a.suspects[2].kind, "communication");
-  ASSERT_EQ(a.processes.size(), 2);
-  EXPECT_EQ(a.processes[0].communication_ns, 100 * ms);
-  EXPECT_EQ(a.processes[0].top_communication, "ncclDevKernel_AllReduce(x)");
-  EXPECT_EQ(a.processes[1].kernel_ns, 350 * ms);
-  EXPECT_EQ(a.processes[1].barrier_ns, 50 * ms);
-  EXPECT_EQ(a.processes[1].top_barrier, "cudaStreamSynchronize");
+  const Table processes = sums_of(report.tables, report, listed("processes"));
+  EXPECT_THAT(column<std::int64_t>(processes, "trace_rank"), ElementsAre(0, 1));
+  EXPECT_THAT(column<std::int64_t>(processes, "communication_ns"), ElementsAre(100 * ms, 0));
+  EXPECT_EQ(column<std::string>(processes, "top_communication")[0], "ncclDevKernel_AllReduce(x)");
+  EXPECT_THAT(column<std::int64_t>(processes, "kernel_ns"), ElementsAre(200 * ms, 350 * ms));
+  EXPECT_THAT(column<std::int64_t>(processes, "barrier_ns"), ElementsAre(30 * ms, 50 * ms));
+  EXPECT_EQ(column<std::string>(processes, "top_barrier")[1], "cudaStreamSynchronize");
 }
 
 TEST(Activity, NothingRecordedIsNothingClaimed) {
   const JobReport empty;
-  const ActivitySummary a = summarise_activity({}, empty);
-  EXPECT_TRUE(a.kernels.empty());
-  EXPECT_TRUE(a.suspects.empty());
+  EXPECT_EQ(sums_of({}, empty, listed("kernels")).row_count(), 0U);
   EXPECT_TRUE(find_problems(empty).empty());
 }
 
@@ -189,8 +188,9 @@ TEST(ActivityFindings, ExecutionsOfAnotherGridAreNoTail) {
   job.add(rank, 1);
   const JobReport report = job.report();
   EXPECT_THAT(ids(find_problems(report)), ::testing::Not(::testing::Contains("kernel-tail")));
-  ASSERT_EQ(report.activity.kernels.size(), 1U);
-  EXPECT_EQ(report.activity.kernels[0].tail_score_ns, 90'000.0 * 5'000) << "by name alone there would be one";
+  const Table kernels = sums_of(report.tables, report, listed("kernels"));
+  EXPECT_THAT(column<double>(kernels, "tail_score_ns"), ElementsAre(90'000.0 * 5'000))
+      << "by name alone there would be one";
 }
 
 TEST(ActivityFindings, SlowGpu) {
@@ -203,8 +203,7 @@ TEST(ActivityFindings, SlowGpu) {
     job.add(ranks[static_cast<std::size_t>(r)], static_cast<std::uint64_t>(r + 1));
   }
   JobReport report = job.report();
-  EXPECT_TRUE(report.activity.gpu_speeds.empty()) << "made by the comparison of ranks";
-  report.activity.gpu_speeds = {{0, 5, 1.0, 1.0, false}, {2, 5, 1.25, 1e-9, true}};
+  report.tables.push_back(testing::gpu_speed_table({{0, 5, 1.0, 1.0, false}, {2, 5, 1.25, 1e-9, true}}));
   const std::vector<Finding> findings = find_problems(report);
   ASSERT_FALSE(findings.empty());
   EXPECT_EQ(findings[0].id, "slow-gpu");
@@ -246,18 +245,18 @@ TEST(ActivityFindings, SlowGpusOfOneNodeAreOneFinding) {
   using ::testing::HasSubstr;
   const auto slow = [](std::int32_t r, double ratio) { return GpuSpeed{r, 5, ratio, 1e-9, true}; };
   JobReport report = three_nodes();
-  report.activity.gpu_speeds = {slow(2, 1.24), slow(3, 1.26)};
+  report.tables = {testing::gpu_speed_table({slow(2, 1.24), slow(3, 1.26)})};
   EXPECT_THAT(
       titles_of("slow-gpu", report),
       ElementsAre("the 2 GPUs of node 'node1' (ranks 2, 3) take 24.0% longer than their peers for the same kernels"));
-  report.activity.gpu_speeds = {slow(2, 1.24), slow(4, 1.26)};
+  report.tables = {testing::gpu_speed_table({slow(2, 1.24), slow(4, 1.26)})};
   EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("(rank 2)"), HasSubstr("(rank 4)")))
       << "two nodes with a sound GPU each";
-  report.activity.gpu_speeds = {slow(2, 1.11), slow(3, 1.26)};
+  report.tables = {testing::gpu_speed_table({slow(2, 1.11), slow(3, 1.26)})};
   EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("(rank 2)"), HasSubstr("(rank 3)")))
       << "not alike: one trouble does not explain both";
   for (TraceRankIdentity& identity : report.trace_ranks) identity.host = "node1";
-  report.activity.gpu_speeds = {slow(2, 1.24), slow(3, 1.26)};
+  report.tables = {testing::gpu_speed_table({slow(2, 1.24), slow(3, 1.26)})};
   EXPECT_THAT(titles_of("slow-gpu", report), ElementsAre(HasSubstr("(rank 2)"), HasSubstr("(rank 3)")))
       << "the node has others, too";
 }
@@ -278,15 +277,13 @@ TEST(ClockFindings, GroupsOfSessionsThatNothingRelatesAreTold) {
   EXPECT_EQ(told->evidence[0], "2 groups of sessions: 4 of node0, node2; 2 of node1");
 }
 
-/// What hosts did is summed up; it is no share of GPU windows that are not there.
-TEST(Activity, WithoutGpuWorkNobodyIsSuspected) {
+TEST(Activity, WithoutGpuWorkHostsAreSummedUp) {
   OneRank rank;
   rank.call("cudaStreamSynchronize", 0, 5 * ms);
   const RankEvents events = rank.events();
   const std::vector<Table> tables{testing::join({api_tables(events)[0]}), testing::join({barriers_table(events)})};
   EXPECT_EQ(figure_of(sums_of(tables, JobReport(), shown("cuda_api")), "cudaStreamSynchronize", "total_ns"), 5 * ms);
   EXPECT_EQ(figure_of(sums_of(tables, JobReport(), shown("barriers")), "cudaStreamSynchronize", "total_ns"), 5 * ms);
-  EXPECT_TRUE(summarise_activity(tables, JobReport()).suspects.empty());
 }
 
 }  // namespace

@@ -27,11 +27,10 @@ void add_kernels(OneRank& rank, Nanoseconds beside_ns) {
 TEST(Contention, IsWhatKernelsAlikeTakeLongerBesideCollectives) {
   OneRank rank;
   add_kernels(rank, 125 * us);
-  const Contention contention(rank.events());
+  Contention contention(rank.events());
   EXPECT_DOUBLE_EQ(contention.lost_share(), 0.2);
-  std::size_t near = 0;
-  EXPECT_EQ(contention.lost_within(1850 * us, 1950 * us, near), 10 * us);  // 50 us are beside
-  EXPECT_EQ(contention.lost_within(0, 1000 * us, near), 0);
+  EXPECT_EQ(contention.lost_within(1850 * us, 1950 * us), 10 * us);  // 50 us are beside
+  EXPECT_EQ(contention.lost_within(0, 1000 * us), 0);
 }
 
 TEST(Contention, IsNoneWhereKernelsBesideTakeNoLonger) {

@@ -170,7 +170,7 @@ TEST(FindingCosts, WhatTheTracesDoNotTellComesLastOfItsSeverity) {
 TEST(FindingCosts, OfASlowGpuItIsWhatItsKernelsTakeLonger) {
   JobReport report = two_ranks();
   report.ranks[1].budget.compute_ns = 500 * ms;
-  report.activity.gpu_speeds = {{1, 5, 1.25, 1e-9, true}};
+  report.tables = {testing::gpu_speed_table({{1, 5, 1.25, 1e-9, true}})};
   EXPECT_THAT(costs(report), ElementsAre(std::pair("slow-gpu", 100))) << "at its peers' speed 400 ms";
 }
 

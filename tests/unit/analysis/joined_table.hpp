@@ -6,7 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/schema/declaration.hpp"
+#include "analysis/verdict/gpu_speed.hpp"
+#include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis::testing {
 
@@ -37,6 +38,15 @@ inline Table joined(const schema::Declaration& declaration, const std::vector<Jo
         writer << value;
     }
   }
+  return table;
+}
+
+inline Table gpu_speed_table(const std::vector<GpuSpeed>& speeds) {
+  Table table = make_table(schema::gpu_speed);
+  RowWriter rows(table);
+  for (const GpuSpeed& one : speeds)
+    rows << std::int64_t{one.trace_rank} << one.kernels << std::int64_t{0} << std::int64_t{0} << one.ratio
+         << one.p_value << one.slow << one.spread << one.executions;
   return table;
 }
 

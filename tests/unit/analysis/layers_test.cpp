@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "analysis/window/tandem_repeats.hpp"
+#include "analysis/window/recurrence.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "analysis/waits/level_sums.hpp"
-
 namespace nsys_explain::analysis {
 namespace {
 

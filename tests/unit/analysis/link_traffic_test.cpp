@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "analysis/links/link_peaks.hpp"
 #include "analysis/links/link_summary.hpp"
 #include "analysis/links/messages.hpp"
 #include "model/schema/gpu.hpp"
@@ -119,7 +118,7 @@ TEST(LinkTraffic, AGapInTheSamplesIsNotFilledByTheSampleBehindIt) {
 TEST(LinkTraffic, WithoutCountersThereAreNoRows) {
   Rank rank;
   EXPECT_EQ(rank.table().row_count(), 0u);
-  const NvlinkReport report = summarise_nvlink({}, {}, {});
+  const NvlinkReport report = describe_nvlink({});
   EXPECT_FALSE(report.available);
   EXPECT_NE(report.message.find("NVLink counters not found"), std::string::npos);
 }
@@ -128,7 +127,7 @@ TEST(NvlinkReport, OfGpuMetricsWithoutNvlinkDoesNotAskForGpuMetrics) {
   Table counters = make_table(schema::gpu_counters);
   RowWriter(counters) << "window"
                       << "sms_active" << std::int64_t{10} << 50.0 << 60.0 << 50.0;
-  const NvlinkReport report = summarise_nvlink({counters}, {}, {});
+  const NvlinkReport report = describe_nvlink({counters});
   EXPECT_FALSE(report.available);
   EXPECT_EQ(report.message.find("GPU metrics were recorded, and there are no NVLink counters among them"), 0U);
   EXPECT_EQ(report.message.find("--gpu-metrics-devices"), std::string::npos);

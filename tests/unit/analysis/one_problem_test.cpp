@@ -4,6 +4,7 @@
 
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
+#include "model/schema/links.hpp"
 #include "unit/analysis/joined_table.hpp"
 
 /// One finding for one problem: what makes somebody late is not told again by what it looks like elsewhere.
@@ -27,7 +28,7 @@ JobReport four_ranks() {
     identity.trace_rank = r;
     identity.host = "node0";
     identity.gpu_name = "H100";
-    report.activity.processes.emplace_back().trace_ranks = {r};
+    identity.key.global_pid = static_cast<std::uint64_t>(r);
   }
   report.instances = report.complete = 100;
   return report;
@@ -186,7 +187,7 @@ TEST(OneProblem, CopiesAndAllocationsThatMakeSomebodyLateAreToldWithIt) {
 TEST(OneProblem, ASlowGpuIsToldWithWhoIsLateByItProvenOrNot) {
   JobReport report = four_ranks();
   report.ranks[1].budget.compute_ns = 500 * ms;
-  report.activity.gpu_speeds = {{1, 5, 1.25, 1e-9, true}};
+  report.tables = {testing::gpu_speed_table({{1, 5, 1.25, 1e-9, true}})};
   EXPECT_THAT(costs(report), ElementsAre(std::pair("slow-gpu", 100)));
   report.suspects.emplace_back().late = late(1, Cause::slow_kernel, 60 * ms);
   EXPECT_THAT(costs(report), ElementsAre(std::pair("unproven-straggler", 60)));
@@ -216,12 +217,10 @@ TEST(OneProblem, ThrottlingIsToldWithWhoIsSlowByIt) {
 
 TEST(OneProblem, NvlinksOfASlowLinkAreToldWithIt) {
   JobReport report = four_ranks();
-  for (std::int32_t r = 0; r < 4; ++r) {
-    NvlinkUse& use = report.nvlink.gpus.emplace_back();
-    use.trace_rank = r;
-    use.metric = "NVLink RX";
-    use.mean_during_percent = r == 2 ? 20 : 50;
-  }
+  std::vector<testing::JoinedRow> rows;
+  for (std::int64_t r = 0; r < 4; ++r)
+    rows.push_back({r, {{"metric", "NVLink RX"}, {"operation", "all"}}, {{"mean_during_percent", r == 2 ? 20 : 50}}});
+  report.tables = {testing::joined(schema::nvlink, rows)};
   EXPECT_THAT(costs(report), ElementsAre(std::pair("nvlink-asymmetry", -1)));
   report.slow_links = {link_of_rank(2, 50 * ms)};
   EXPECT_THAT(costs(report), ElementsAre(std::pair("slow-link", 50)));

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/window/steps_apart.hpp"
 #include "model/schema/job.hpp"
 #include "rank_fixture.hpp"
 

@@ -1,4 +1,4 @@
-#include "analysis/verdict/slow_gpu_surplus.hpp"
+#include "analysis/verdict/gpu_speed.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "clock/sequence_relation.hpp"
+#include "clock/coarse_clocks.hpp"
 
 #include <array>
 #include <cstdint>

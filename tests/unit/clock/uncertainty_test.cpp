@@ -1,4 +1,4 @@
-#include "clock/uncertainty.hpp"
+#include "clock/fit.hpp"
 
 #include <gtest/gtest.h>
 

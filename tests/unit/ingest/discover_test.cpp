@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ingest/export_advice.hpp"
+#include "ingest/export_report.hpp"
 #include "ingest/glob.hpp"
 #include "model/shell_quoted.hpp"
 #include "nsys_explain/ingest/discovery.hpp"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "export_fixture.hpp"
-#include "ingest/export_input.hpp"
+#include "ingest/export_report.hpp"
 #include "ingest/kineto/host_ranges.hpp"
 #include "ingest/kineto/kineto_tables.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "export_fixture.hpp"
-#include "ingest/export_input.hpp"
+#include "ingest/export_report.hpp"
 #include "ingest/kineto/collective_call.hpp"
 #include "ingest/kineto/event_splitter.hpp"
 #include "ingest/kineto/export_kineto.hpp"

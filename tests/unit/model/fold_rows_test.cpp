@@ -73,6 +73,59 @@ TEST(FoldRows, WithoutAnOrderByKey) {
   EXPECT_THAT(names(fold_rows(calls(), folding, {0, 1})), ElementsAre("a", "b", "c"));
 }
 
+TEST(FoldRows, SharesOfAllRowsAndValuesOfTheRowWithMost) {
+  using By = FoldedColumn::By;
+  const Folding folding{.columns = {{"name", "function", By::key},
+                                    {"rows", "function", By::rows},
+                                    {"share", "calls", By::share},
+                                    {"at", "trace_rank", By::at_largest, "calls"},
+                                    {"least_at", "trace_rank", By::at_smallest, "calls"},
+                                    {"shortest_ns", "longest_ns", By::smallest},
+                                    {"median_ns", "longest_ns", By::median},
+                                    {"mean_ns", "longest_ns", By::mean, "calls"}},
+                        .order = "share",
+                        .only_where = "counts"};
+  const Table folded = fold_rows(calls(), folding, {0, 1});
+  EXPECT_THAT(names(folded), ElementsAre("b", "a"));
+  EXPECT_THAT(column<std::int64_t>(folded, "rows"), ElementsAre(2, 1));
+  EXPECT_THAT(column<double>(folded, "share"), ElementsAre(5.0 / 14, 2.0 / 14))
+      << "c takes 7 of 14, and does not count";
+  EXPECT_THAT(column<std::int64_t>(folded, "at"), ElementsAre(1, 0));
+  EXPECT_THAT(column<std::int64_t>(folded, "least_at"), ElementsAre(0, 0));
+  EXPECT_THAT(column<std::int64_t>(folded, "shortest_ns"), ElementsAre(3, 9));
+  EXPECT_THAT(column<std::int64_t>(folded, "median_ns"), ElementsAre(3, 9)) << "the lower one";
+  EXPECT_THAT(column<double>(folded, "mean_ns"), ElementsAre((1 * 5 + 4 * 3) / 5.0, 9.0));
+}
+
+TEST(FoldRows, OfOneTextOrOfAllOthers) {
+  Folding folding = by_function();
+  folding.only_where = "function";
+  folding.is = "b";
+  EXPECT_THAT(names(fold_rows(calls(), folding, {0, 1})), ElementsAre("b"));
+  folding.is = {};
+  folding.is_not = "b";
+  EXPECT_THAT(names(fold_rows(calls(), folding, {0, 1})), ElementsAre("c", "a"));
+}
+
+TEST(FoldRows, NumbersAsKeysComeInTheirOrder) {
+  Folding folding{.columns = {{"calls", "calls", FoldedColumn::By::key}}};
+  EXPECT_THAT(column<std::int64_t>(fold_rows(calls(), folding), "calls"), ElementsAre(1, 2, 4, 7, 100));
+}
+
+TEST(FoldRows, JoinedRowsWithoutACounterpartGetNothing) {
+  Folding ranks{.columns = {{"name", "function", FoldedColumn::By::key}, {"of_rank_1", "calls"}}};
+  const Table joined = joined_by_keys(fold_rows(calls(), by_function(), {0}), fold_rows(calls(), ranks, {1}));
+  EXPECT_THAT(names(joined), ElementsAre("a", "b"));
+  EXPECT_THAT(column<std::int64_t>(joined, "of_rank_1"), ElementsAre(0, 4));
+}
+
+TEST(FoldRows, InTheOrderOfFirstRows) {
+  Folding folding = by_function();
+  folding.order = {};
+  folding.by_first_rows = true;
+  EXPECT_THAT(names(fold_rows(calls(), folding, {0, 1})), ElementsAre("b", "a", "c"));
+}
+
 TEST(FoldRows, AColumnThatIsNotThereIsAnError) {
   Folding folding = by_function();
   folding.columns[1].from = "misses";

@@ -16,7 +16,6 @@
 
 #include "nsys_explain/ingest/discovery.hpp"
 #include "pipeline/match/cross_rank.hpp"
-#include "pipeline/match/job_clock.hpp"
 #include "pipeline/read/local_traces.hpp"
 #include "pipeline/read/trace_records.hpp"
 #include "pipeline/run/memory_budget.hpp"

@@ -1,4 +1,4 @@
-#include "pipeline/run/outside_files.hpp"
+#include "pipeline/run/own_files.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -186,8 +186,7 @@ TEST(Json, HoldsEveryKeyOfTheContract) {
                {"first_step", "i"},
                {"step_source", "s"}},
               "delay");
-  expect_keys(document["nvlink"], {{"available", "b"}, {"message", "s"}, {"gpus", "a"}, {"by_operation", "a"}},
-              "nvlink");
+  expect_keys(document["nvlink"], {{"available", "b"}, {"message", "s"}}, "nvlink");
   expect_elements(document["findings"],
                   {{"id", "s"}, {"severity", "s"}, {"title", "s"}, {"evidence", "a"}, {"recommendation", "s"}},
                   "findings");
@@ -269,6 +268,46 @@ TEST(Json, NeverHoldsWhatJsonCannot) {
   EXPECT_TRUE(document["stragglers"][0]["first_ns"].is_null());
   EXPECT_EQ(document["inputs"][0]["path"], "bad \uFFFD\uFFFD( \x01 \"quoted\"\n");
   EXPECT_EQ(text, to_json(report));
+}
+
+/// A list of names with their time, and a number that tells one of them apart.
+void list_of(JobReport& report, const char* list, std::vector<std::pair<const char*, std::int64_t>> rows,
+             std::string_view apart = "", std::string_view kind = "") {
+  Table table = make_table({list,
+                            "",
+                            {{"name", ColumnKind::text, "", ""},
+                             {"total_ns", ColumnKind::integer, "ns", ""},
+                             {"communication", ColumnKind::integer, "", ""},
+                             {"kind", ColumnKind::text, "", ""}}});
+  RowWriter writer(table);
+  for (const auto& [name, total_ns] : rows)
+    writer << name << total_ns << (name == apart) << (name == apart ? kind : "");
+  report.tables.push_back(std::move(table));
+  using By = FoldedColumn::By;
+  report.shown.push_back({.table = list,
+                          .list = list,
+                          .folding = {.columns = {{"name", "name", By::key},
+                                                  {"communication", "communication", By::key},
+                                                  {"kind", "kind", By::key},
+                                                  {"count", "name", By::rows},
+                                                  {"total_ns", "total_ns"}},
+                                      .order = "total_ns"}});
+}
+
+TEST(Json, SuspectsAreTheCostliestThreeOfEachKindOfAllWindows) {
+  JobReport report;
+  list_of(report, "kernels", {{"a", 10}, {"b", 40}, {"c", 30}, {"d", 20}, {"nccl", 90}}, "nccl");
+  list_of(report, "barriers", {{"sync", 35}, {"pause", 80}}, "pause", "launcher_gap");
+  list_of(report, "idle_causes", {{"other", 0}});
+  EXPECT_TRUE(Json::parse(to_json(report))["activity"]["suspects"].empty()) << "a share of nothing";
+  report.ranks.resize(2);
+  for (RankSummary& rank : report.ranks) rank.budget.window_ns = 100;
+  const Json suspects = Json::parse(to_json(report))["activity"]["suspects"];
+  std::vector<std::string> names;
+  for (const Json& one : suspects) names.push_back(one["name"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"b", "sync", "c", "d"}));
+  EXPECT_EQ(suspects[0], (Json{{"kind", "kernel"}, {"name", "b"}, {"count", 1}, {"total_ns", 40}, {"share", 0.2}}));
+  EXPECT_EQ(suspects[1]["kind"], "barrier");
 }
 
 }  // namespace

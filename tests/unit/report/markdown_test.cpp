@@ -2,13 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/utf8.hpp"
-#include "report/capture_advice.hpp"
+#include "report/next_steps.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
 #include "sample_report.hpp"
@@ -21,6 +22,69 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+
+/// Two of the tables that rest on links: one within another section, and one of its own.
+void show_links(JobReport& report, const std::string& metric) {
+  Table nvlink = make_table({"nvlink",
+                             "",
+                             {{"trace_rank", ColumnKind::integer, "", ""},
+                              {"metric", ColumnKind::text, "", ""},
+                              {"during", ColumnKind::real, "%", ""},
+                              {"outside", ColumnKind::real, "%", ""},
+                              {"estimated", ColumnKind::real, "GB/s", ""},
+                              {"correlation", ColumnKind::real, "", ""},
+                              {"lag_ns", ColumnKind::integer, "ns", ""},
+                              {"p_value", ColumnKind::real, "", ""}}});
+  RowWriter(nvlink) << std::int64_t{2} << metric << 41.25 << std::nan("") << 185.6 << 0.93 << std::int64_t{300'000}
+                    << 0.002;
+  Table network = make_table({"network_metrics",
+                              "",
+                              {{"metric", ColumnKind::text, "", ""},
+                               {"ports", ColumnKind::integer, "", ""},
+                               {"during", ColumnKind::real, "", ""},
+                               {"outside", ColumnKind::real, "", ""},
+                               {"unit", ColumnKind::text, "", ""},
+                               {"following", ColumnKind::integer, "", ""}}});
+  RowWriter(network) << metric << std::int64_t{8} << 1'500'000.0 << 20.0 << "bytes/ms" << std::int64_t{7};
+  using By = FoldedColumn::By;
+  report.shown.push_back({.table = "nvlink",
+                          .list = "gpus",
+                          .in = "nvlink",
+                          .folding = {.columns = {{"trace_rank", "trace_rank", By::key},
+                                                  {"metric", "metric", By::key},
+                                                  {"during", "during"},
+                                                  {"outside", "outside"},
+                                                  {"estimated", "estimated"},
+                                                  {"correlation", "correlation"},
+                                                  {"lag_ns", "lag_ns"},
+                                                  {"p_value", "p_value"}}},
+                          .cells = {{"rank", "trace_rank"},
+                                    {"direction", "metric"},
+                                    {"during", "during"},
+                                    {"outside", "outside"},
+                                    {"estimated", "estimated"},
+                                    {"correlation", "correlation"},
+                                    {"lag", "lag_ns"},
+                                    {"p", "p_value"}}});
+  report.shown.push_back({.table = "network_metrics",
+                          .findings = {"slow-link"},
+                          .folding = {.columns = {{"metric", "metric", By::key},
+                                                  {"ports", "ports"},
+                                                  {"during", "during"},
+                                                  {"outside", "outside"},
+                                                  {"unit", "unit", By::key},
+                                                  {"following", "following"}}},
+                          .title = "Network during NCCL",
+                          .derivation = "By hand.",
+                          .cells = {{"metric", "metric"},
+                                    {"ports", "ports"},
+                                    {"during", "during"},
+                                    {"outside", "outside"},
+                                    {"unit", "unit"},
+                                    {"ports that follow", "following"}}});
+  report.tables.push_back(std::move(nvlink));
+  report.tables.push_back(std::move(network));
+}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream stream(text);
@@ -231,10 +295,8 @@ TEST(Markdown, SurvivesHostileText) {
     for (CommunicatorSummary& communicator : report.communicators) communicator.name = text;
     for (Finding& finding : report.findings) finding = {text, finding.severity, text, {text, text}, text};
     for (Warning& warning : report.warnings) warning.message = text;
-    report.nvlink = {true, text, {}, {{text, text, 1, 2}}};
-    report.nvlink.gpus.resize(1);
-    report.nvlink.gpus[0].metric = text;
-    report.network = {{text, text, text, 1, 2, {}, 0}};
+    report.nvlink = {true, text};
+    show_links(report, text);
     const std::string summary = to_summary(report, text);
     EXPECT_LE(lines_of(summary).size(), 25u);
     const std::string markdown = to_markdown(report);
@@ -307,25 +369,16 @@ TEST(CaptureAdvice, OfInputsWithoutGpuWorkIsWhatTheirMessagesSay) {
 
 TEST(Markdown, ShowsNvlinkAndNetworkDuringCollectives) {
   JobReport report = small_report();
-  NvlinkUse use;
-  use.trace_rank = 3;
-  use.metric = "NVLink receive, user data";
-  use.mean_during_percent = 41.25;
-  use.correlation = 0.93;
-  use.lag_ns = 300'000;
-  use.p_value = 0.002;
-  use.estimated_during_gbs = 185.6;
-  report.nvlink = {true, "counters of 1 GPU", {use}, {{"NVLink receive, user data", "all_reduce", 1, 43.5}}};
-  report.network = {{"nic", "IB: Bytes sent", "bytes/ms", 8, 1'500'000, 20, 7}};
+  report.nvlink = {true, "counters of 1 GPU"};
+  show_links(report, "NVLink receive, user data");
   EXPECT_THAT(to_markdown(report), Not(HasSubstr("during NCCL"))) << "no finding rests on it";
   report.findings.push_back({"slow-link", FindingSeverity::medium, "a link is slow", {}, ""});
   const std::string markdown = to_markdown(report);
   EXPECT_THAT(markdown, HasSubstr("## NVLink during NCCL"));
   EXPECT_THAT(markdown, HasSubstr("counters of 1 GPU\n\n| rank | direction                 | during |"));
-  EXPECT_THAT(markdown, HasSubstr("|  41.2% |       - |         186 GB/s |        0.93 | 300.0 us | 0.002 |"));
-  EXPECT_THAT(markdown, HasSubstr("| all_reduce |    1 |       43.5% |"));
+  EXPECT_THAT(markdown, HasSubstr("|  41.2% |       - |  186 GB/s |        0.93 | 300.0 us | 0.002 |"));
   EXPECT_THAT(markdown, HasSubstr("## Network during NCCL"));
-  EXPECT_THAT(markdown, HasSubstr("| IB: Bytes sent |     8 | 1.5e+06 |      20 | bytes/ms |                 7 |"));
+  EXPECT_THAT(markdown, HasSubstr("|     8 | 1.5e+06 |      20 | bytes/ms |                 7 |"));
 }
 
 TEST(CaptureAdvice, IsEmptyWhereNothingIsMissing) {

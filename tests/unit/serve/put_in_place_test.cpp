@@ -1,4 +1,4 @@
-#include "serve/put_in_place.hpp"
+#include "serve/upload.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
