@@ -317,55 +317,6 @@ std::string to_html(const ComparisonSection& section, const Comparison& comparis
   return section.titles.empty() ? out : out + html_table(section, comparison);
 }
 
-/// What a dashboard shows first, a column per run and, of two, the change: GPU time, CPU time, what limits, frameworks.
-ComparisonSection key_figures_section(const Comparison& comparison) {
-  ComparisonSection table{.title = "Key figures",
-                          .titles = {fmt::format("per {}, mean over ranks", basis_name(comparison.basis))},
-                          .run_columns = comparison.runs.size()};
-  for (const RunProfile& run : comparison.runs) table.titles.push_back(run.name);
-  const bool is_judged = !comparison.side_by_side;
-  if (is_judged) table.titles.emplace_back("change");
-  const auto add = [&](const char* figure, const auto& value_of, const auto& text_of) {
-    std::vector<std::string>& row = table.rows.emplace_back();
-    row.emplace_back(figure);
-    for (const RunProfile& run : comparison.runs) row.push_back(text_of(value_of(run)));
-    return is_judged ? &row : nullptr;
-  };
-  const auto add_time = [&](const char* figure, const auto& value_of) {
-    auto* const row = add(figure, value_of, time_of);
-    if (row == nullptr) return;
-    Change change;
-    change.base = value_of(comparison.base());
-    change.current = value_of(comparison.current());
-    row->push_back(change.base || change.current ? change_text(change) : "-");
-  };
-  const auto per_basis = [&](const RunProfile& run, std::optional<double> time) {
-    if (time) *time /= comparison.amount(run);
-    return time;
-  };
-  add_time("GPU time", [&](const RunProfile& run) -> std::optional<double> {
-    const auto window = run.mean_ns("window_ns"), idle = run.mean_ns("idle_ns");
-    return window && idle ? per_basis(run, *window - *idle) : std::nullopt;
-  });
-  add_time("CPU time (no GPU work)", [&](const RunProfile& run) {
-    return per_basis(run, run.outside_gpu_ns ? run.outside_gpu_ns : run.mean_ns("idle_ns"));
-  });
-  const auto as_it_is = [](std::string text) { return text; };
-  const auto limit_of = [](const RunProfile& run) {
-    const auto window = run.mean_ns("window_ns");
-    if (run.budget.empty() || !window || *window <= 0) return std::string("not known");
-    return fmt::format("{} ({:.1f}%)", run.budget.front().name, 100 * run.budget.front().mean_ns / *window);
-  };
-  const auto frameworks_of = [](const RunProfile& run) {
-    return run.frameworks.empty() ? std::string("none") : fmt::format("{}", fmt::join(run.frameworks, "; "));
-  };
-  if (auto* const row = add("limited by", limit_of, as_it_is))
-    row->push_back(limit_of(comparison.base()) == limit_of(comparison.current()) ? "same" : "");
-  if (auto* const row = add("frameworks seen", frameworks_of, as_it_is))
-    row->push_back(comparison.base().frameworks == comparison.current().frameworks ? "same" : "differs");
-  return table;
-}
-
 }  // namespace
 
 std::string comparison_to_html(const Comparison& comparison) {

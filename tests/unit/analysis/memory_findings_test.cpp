@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 std::vector<Finding> memory_findings(const std::vector<std::int64_t>& in_use) {
   constexpr std::int64_t mib = 1 << 20;
   TableSchema columns = schema::gpu_memory.table_schema();
-  columns.columns.insert(columns.columns.begin(), {"trace_rank", ColumnKind::integer, "", ""});
+  columns.columns.push_front({"trace_rank", ColumnKind::integer, "", ""});
   Table table = make_table(std::move(columns));
   RowWriter row(table);
   for (std::size_t i = 0; i < in_use.size(); ++i)

@@ -40,7 +40,7 @@ TEST(KernelWaterfall, BarsAddUpUntilTheShareThatIsChosen) {
 }
 
 TEST(KernelWaterfall, KeyFiguresAreDividedAndCompared) {
-  const TextTable table = key_figures_table(two_runs());
+  const ComparisonSection table = key_figures_section(two_runs());
   const std::vector<std::vector<std::string>> expected = {{"GPU time", "150 ns", "225 ns", "+50.00%"},
                                                           {"CPU time (no GPU work)", "50 ns", "25 ns", "-50.00%"},
                                                           {"limited by", "compute (50.0%)", "arrival skew (50.0%)", ""},
