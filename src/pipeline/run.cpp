@@ -249,8 +249,8 @@ void Run::attribute() {
     analysis::compare_gpu_counters(rank_tables_);
     const analysis::Totals totals = sum_waits(communicator_, ranks_, cross_, std::move(instances));
     // The others wait for rank 0; each replay takes memory of its own.
-    const int threads = threads_while_others_wait(communicator_, hosts_, threads_);
-    replay_.emplace(communicator_, replay_setting(), local_traces_, threads, job_.memory_limit_bytes.has_value());
+    replay_.emplace(communicator_, replay_setting(), local_traces_, HostCores(communicator_, hosts_, threads_),
+                    job_.memory_limit_bytes.has_value());
     Verdict verdict =
         reach_verdict(communicator_, ranks_, summarise_ranks(communicator_, ranks_, local_traces_, totals), totals,
                       attribution_, groupings_, *replay_);

@@ -44,11 +44,11 @@ bool have_one_clock(const GatheredJob& gathered, const ReplaySetting& setting) {
 }  // namespace
 
 JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
-                     std::vector<LocalTrace>& local_traces, int threads, bool sparing)
+                     std::vector<LocalTrace>& local_traces, const HostCores& cores, bool sparing)
     : communicator_(communicator),
-      together_(sparing ? 1 : static_cast<std::size_t>(std::clamp(most_at_once / threads, 1, most_together))),
-      run_all_([threads = sparing ? 1 : threads](const std::vector<std::function<void()>>& tasks) {
-        run_in_parallel(tasks, std::min(threads, most_at_once));
+      together_(sparing ? 1 : static_cast<std::size_t>(std::clamp(most_at_once / cores.threads(), 1, most_together))),
+      run_all_([cores, threads = sparing ? 1 : cores.threads()](const std::vector<std::function<void()>>& tasks) {
+        cores.run_in_parallel(tasks, std::min(threads, most_at_once));
       }),
       steps_apart_(setting.steps_apart.begin(), setting.steps_apart.end()) {
   const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces));

@@ -11,16 +11,17 @@
 #include "exchange/communicator.hpp"
 #include "pipeline/attribute/gathered_job.hpp"
 #include "pipeline/read/local_traces.hpp"
+#include "pipeline/run/threads.hpp"
 
 namespace nsys_explain::pipeline {
 
 /// The job as it was, ready to be replayed on rank 0. What it is made of must outlive it.
 class JobReplay {
  public:
-  /// Collective. The paths of the local ranks have been measured; their pieces are used up. Rank 0 replays with so many
-  /// `threads`; `sparing`: one scenario after the other, for the least memory.
+  /// Collective. The paths of the local ranks have been measured; their pieces are used up. Rank 0 replays, on
+  /// these cores; `sparing`: one scenario after the other, for the least memory.
   JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
-            std::vector<LocalTrace>& local_traces, int threads, bool sparing);
+            std::vector<LocalTrace>& local_traces, const HostCores& cores, bool sparing);
   JobReplay(const JobReplay&) = delete;
   JobReplay& operator=(const JobReplay&) = delete;
 
