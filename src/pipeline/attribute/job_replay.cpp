@@ -65,7 +65,7 @@ JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySet
   graph_.emplace(gathered_.graph(setting.job.numbers.size()));
   replay_.emplace(*graph_, setting.steps.start_ns.size(), run_all_);
   const std::vector<analysis::Scenario> as_it_was = {{}, {.usual = analysis::Usual::next_step}};
-  std::vector<analysis::ReplayedTime> replayed = run(as_it_was);
+  std::vector<analysis::ReplayedTime> replayed = replay_->run(as_it_was, cores.threads() > 1 ? 1 : together_, run_all_);
   measured_ = std::move(replayed[0]);
   error_ = analysis::measure_error(steps_of(measured_).lengths_ns, steps_of(replayed[1]).lengths_ns);
 }
