@@ -123,7 +123,7 @@ class Hook(unittest.TestCase):
         settings.write_text(f"PATH={self.directory}:$PATH\nEXPLAIN_LOG={self.log}\nEXPLAIN_REPORTS='/srv/all reports'\n")
         arguments = self.run_hook(configuration=settings)
         at = arguments.index("--")
-        self.assertEqual(arguments[at - 1:at + 4], [f"{self.directory}/work/nsys-4711", "--", "--out", "/srv/all reports/job-4711", "--force"])
+        self.assertEqual(arguments[at - 1:at + 4], [str(self.directory / "work" / "nsys-4711"), "--", "--out", "/srv/all reports/job-4711", "--force"])
 
     def test_it_never_recurses(self):
         for name in ("nsys-explain", "nsys-explain-4711"):

@@ -36,8 +36,8 @@ constexpr std::size_t every_row = std::numeric_limits<std::size_t>::max();
 /// How the rows of a table are added up: a row for all that agree in the keys.
 struct Folding {
   std::vector<FoldedColumn> columns = {};
-  std::string_view order =
-      {};  ///< a name of `columns`: most of it first, then by keys; empty: by keys, or by first rows
+  /// A name of `columns`: most of it first, then by keys. Empty: by keys, or by first rows.
+  std::string_view order = {};
   bool by_first_rows = false;
   std::size_t most = 50;  ///< rows that are kept
   /// Rows that do not count: those that have 0 in this column; of texts, another than `is` or, where that is empty,

@@ -212,15 +212,19 @@ TEST(PageMoments, AnEventCountsFromTheOneBeforeInItsRow) {
   EXPECT_EQ(rows, "stream0[100,50][1,2] stream1[160][1] ranges0[-100][0] ");
 }
 
+Table no_kernels() {
+  return make_table({"kernels",
+                     "",
+                     {{"trace_rank", ColumnKind::integer, "", ""},
+                      {"name", ColumnKind::text, "", ""},
+                      {"communication", ColumnKind::integer, "", ""},
+                      {"total_ns", ColumnKind::integer, "ns", ""},
+                      {"count", ColumnKind::integer, "", ""}}});
+}
+
 TEST(PageViews, SumsAreOverAllTraceRanksAndTheMostComeFirst) {
   JobReport report = large_report(3);
-  Table table = make_table({"kernels",
-                            "",
-                            {{"trace_rank", ColumnKind::integer, "", ""},
-                             {"name", ColumnKind::text, "", ""},
-                             {"communication", ColumnKind::integer, "", ""},
-                             {"total_ns", ColumnKind::integer, "ns", ""},
-                             {"count", ColumnKind::integer, "", ""}}});
+  Table table = no_kernels();
   RowWriter rows(table);
   const auto add = [&](std::int64_t rank, const char* name, std::int64_t total, std::int64_t count) {
     rows << rank << name << std::int64_t{0} << total << count;
@@ -241,13 +245,7 @@ TEST(PageViews, SumsAreOverAllTraceRanksAndTheMostComeFirst) {
 /// The 60 with most time by name, and one row without a name for what the others hold: 1 + 2 + ... + 10 ns.
 TEST(PageViews, KernelsBeyondSixtyAreOneRow) {
   JobReport report = large_report(1);
-  Table table = make_table({"kernels",
-                            "",
-                            {{"trace_rank", ColumnKind::integer, "", ""},
-                             {"name", ColumnKind::text, "", ""},
-                             {"communication", ColumnKind::integer, "", ""},
-                             {"total_ns", ColumnKind::integer, "ns", ""},
-                             {"count", ColumnKind::integer, "", ""}}});
+  Table table = no_kernels();
   RowWriter rows(table);
   for (std::int64_t k = 1; k <= 70; ++k)
     rows << std::int64_t{0} << "kernel " + std::to_string(k) << std::int64_t{0} << k << std::int64_t{2};
