@@ -11,6 +11,11 @@ namespace nsys_explain {
 struct TableExtent {
   std::size_t rows = 0;
   std::vector<std::size_t> longest_texts;  ///< of each column, bytes; 0 for numbers
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(rows, longest_texts);
+  }
 };
 
 TableExtent extent_of(const Table& table);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -34,38 +35,45 @@ std::vector<std::uint32_t> symbols_of_kinds(const DeviceTrace& device) {
   return symbols;
 }
 
+/// Calls `use(kernel, step)` for the compute kernels of steps, by start.
+template <class Use>
+void for_each_compute_kernel(const RankEvents& events, const Steps& steps, const Use& use) {
+  std::size_t begun = 0;
+  for (const Kernel& kernel : events.device.kernels) {
+    if (kernel.start_ns > steps.end_ns) break;
+    while (begun < steps.start_ns.size() && steps.start_ns[begun] <= kernel.start_ns) ++begun;
+    if (begun > 0 && !events.is_communication(kernel)) use(kernel, begun - 1);
+  }
+}
+
 /// Calls `use(kernels)` for each step in turn that is `wanted` and has compute kernels; keeps no more than one.
 template <class Wanted, class Use>
 void for_each_step(const RankEvents& events, const Steps& steps, const Wanted& wanted, const Use& use) {
   const std::vector<std::uint32_t> symbols = symbols_of_kinds(events.device);
   StepKernels kernels;
-  std::int32_t current = -1;
+  std::size_t current = 0;
   const auto finish = [&] {
     if (!kernels.symbols.empty()) use(kernels);
     kernels.symbols.clear();
     kernels.times.clear();
   };
-  for (const Kernel& kernel : events.device.kernels) {  // by start, so those of a step come in a row
-    const std::int32_t step = steps.index_of(kernel.start_ns);
-    if (step < 0 || events.is_communication(kernel) || !wanted(step)) continue;
+  for_each_compute_kernel(events, steps, [&](const Kernel& kernel, std::size_t step) {
+    if (!wanted(step)) return;
     if (step != current) finish();
     current = step;
     kernels.symbols.push_back(symbols[kernel.kind]);
     kernels.times.push_back({kernel.start_ns, kernel.end_ns});
-  }
+  });
   finish();
 }
 
-/// The step with as many compute kernels as the median one; -1: there is none.
-std::int32_t step_of_median_length(const RankEvents& events, const Steps& steps) {
-  std::vector<std::pair<std::size_t, std::int32_t>> lengths(steps.start_ns.size());
-  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i].second = static_cast<std::int32_t>(i);
-  for (const Kernel& kernel : events.device.kernels) {
-    const std::int32_t step = steps.index_of(kernel.start_ns);
-    if (step >= 0 && !events.is_communication(kernel)) ++lengths[static_cast<std::size_t>(step)].first;
-  }
+/// The step with as many compute kernels as the median one; nothing where there are no steps.
+std::optional<std::size_t> step_of_median_length(const RankEvents& events, const Steps& steps) {
+  std::vector<std::pair<std::size_t, std::size_t>> lengths(steps.start_ns.size());
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i].second = i;
+  for_each_compute_kernel(events, steps, [&](const Kernel&, std::size_t step) { ++lengths[step].first; });
   std::sort(lengths.begin(), lengths.end());
-  return lengths.empty() ? -1 : lengths[lengths.size() / 2].second;
+  return lengths.empty() ? std::nullopt : std::optional(lengths[lengths.size() / 2].second);
 }
 
 struct LayerSums {
@@ -82,13 +90,13 @@ struct LayerExecution {
 class LayersOfRank {
  public:
   LayersOfRank(const RankEvents& events, const Steps& steps) {
-    const std::int32_t usual = step_of_median_length(events, steps);
+    const std::optional<std::size_t> usual = step_of_median_length(events, steps);
     for_each_step(
-        events, steps, [&](std::int32_t step) { return step == usual; },
+        events, steps, [&](std::size_t step) { return step == usual; },
         [&](const StepKernels& kernels) { find_repeats(kernels); });
     if (repeats_.empty()) return;
     for_each_step(
-        events, steps, [](std::int32_t) { return true; }, [&](const StepKernels& kernels) { add_executions(kernels); });
+        events, steps, [](std::size_t) { return true; }, [&](const StepKernels& kernels) { add_executions(kernels); });
     std::sort(executions_.begin(), executions_.end(),
               [](const LayerExecution& a, const LayerExecution& b) { return a.time.start_ns < b.time.start_ns; });
     add_times(events);

@@ -25,7 +25,7 @@
 #include "pipeline/investigate/straggler_cases.hpp"
 #include "pipeline/match/member_tables.hpp"
 #include "pipeline/read/rank_schemas.hpp"
-#include "pipeline/read/rank_tables.hpp"
+#include "pipeline/read/table_join.hpp"
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/topology.hpp"
 #include "pipeline/write/tables.hpp"

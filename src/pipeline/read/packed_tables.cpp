@@ -46,22 +46,32 @@ std::string bytes_of(std::span<const T> values) {
   return shuffled({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)}, sizeof(T));
 }
 
-/// `rows` numbers; throws where there are more or fewer.
+/// As many numbers as there are bytes for.
 template <class T>
-std::vector<T> numbers_of(const std::string& bytes, std::size_t rows) {
-  if (bytes.size() != rows * sizeof(T)) throw std::length_error("a packed column has another number of rows");
-  std::vector<T> values(rows);
-  const std::string plain = unshuffled(bytes, sizeof(T));
+std::vector<T> numbers_of(std::string_view bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): numbers are bytes
-  plain.copy(reinterpret_cast<char*>(values.data()), plain.size());
+  unshuffle(bytes, sizeof(T), reinterpret_cast<char*>(values.data()));
   return values;
+}
+
+/// Of the numbers that stand for a value of the column: itself, or of a text its code.
+std::size_t bytes_of_value(const ColumnData& column) {
+  return std::holds_alternative<TextColumn>(column) ? sizeof(std::uint32_t) : sizeof(std::int64_t);
+}
+
+/// Valid until the next call on this thread, so that the memory is asked for once.
+std::string_view decompressed(std::string_view bytes) {
+  thread_local std::string room;
+  room = decompress(bytes, std::move(room));
+  return room;
 }
 
 /// A table without what is known of it by its name.
 struct BareTable {
   std::string name;
   std::uint64_t rows = 0;
-  std::vector<std::string> numbers;             ///< of each column: values, or of texts their codes
+  std::string numbers;                          ///< column after column: values, or of texts their codes
   std::vector<std::vector<std::string>> texts;  ///< of each column: those that differ
 
   template <class Archive>
@@ -91,11 +101,11 @@ BareTable bared(const Table& table, std::size_t first, std::size_t count) {
         [&](const auto& values) {
           if constexpr (std::is_same_v<std::decay_t<decltype(values)>, TextColumn>) {
             auto [codes, texts] = texts_of(values, first, count);
-            bare.numbers.push_back(bytes_of(std::span<const std::uint32_t>(codes)));
+            bare.numbers += bytes_of(std::span<const std::uint32_t>(codes));
             bare.texts.push_back(std::move(texts));
           } else {
-            bare.numbers.push_back(bytes_of(
-                std::span<const typename std::decay_t<decltype(values)>::value_type>(values).subspan(first, count)));
+            bare.numbers += bytes_of(
+                std::span<const typename std::decay_t<decltype(values)>::value_type>(values).subspan(first, count));
             bare.texts.emplace_back();
           }
         },
@@ -112,16 +122,22 @@ const TableSchema& schema_named(const std::string& name) {
 
 Table dressed(BareTable bare) {
   Table table = make_table(schema_named(bare.name));
-  if (bare.numbers.size() != table.columns.size() || bare.texts.size() != table.columns.size())
-    throw std::length_error("a packed table has more or fewer columns");
+  std::size_t bytes_of_row = 0;
+  for (const ColumnData& column : table.columns) bytes_of_row += bytes_of_value(column);
+  if (bare.texts.size() != table.columns.size() || bare.numbers.size() % bytes_of_row != 0 ||
+      bare.numbers.size() / bytes_of_row != bare.rows)
+    throw std::length_error("a packed table has more or fewer columns or rows");
+  std::string_view left = bare.numbers;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const std::string_view numbers = left.substr(0, bare.rows * bytes_of_value(table.columns[c]));
+    left.remove_prefix(numbers.size());
     std::visit(
         [&](auto& values) {
           using Column = std::decay_t<decltype(values)>;
           if constexpr (std::is_same_v<Column, TextColumn>) {
-            values = TextColumn(std::move(bare.texts[c]), numbers_of<std::uint32_t>(bare.numbers[c], bare.rows));
+            values = TextColumn(std::move(bare.texts[c]), numbers_of<std::uint32_t>(numbers));
           } else {
-            values = numbers_of<typename Column::value_type>(bare.numbers[c], bare.rows);
+            values = numbers_of<typename Column::value_type>(numbers);
           }
         },
         table.columns[c]);
@@ -182,7 +198,8 @@ PackedTables::PackedTables(std::vector<Table> tables) {
 std::vector<Table> PackedTables::short_tables() const {
   std::vector<Table> tables;
   if (short_.empty()) return tables;
-  for (BareTable& bare : unpack<std::vector<BareTable>>(decompress(short_))) tables.push_back(dressed(std::move(bare)));
+  for (BareTable& bare : unpack<std::vector<BareTable>>(decompressed(short_)))
+    tables.push_back(dressed(std::move(bare)));
   return tables;
 }
 
@@ -191,7 +208,7 @@ const TableSchema& schema_of(const PackedRowRun& run) {
 }
 
 Table unpacked(const PackedRowRun& run) {
-  return dressed(unpack<BareTable>(decompress(run.bytes)));
+  return dressed(unpack<BareTable>(decompressed(run.bytes)));
 }
 
 bool are_whole(const PackedTables& tables) {

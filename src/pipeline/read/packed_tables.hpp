@@ -26,7 +26,7 @@ struct PackedRowRun {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(table, extent.rows, extent.longest_texts, bytes);
+    archive(table, extent, bytes);
   }
 };
 

@@ -36,68 +36,18 @@
 #include "analysis/tables/traced_calls.hpp"
 #include "model/sparing_growth.hpp"
 #include "nsys_explain/model/trace_rank_index.hpp"
+#include "pipeline/read/table_join.hpp"
 #include "pipeline/run/pack.hpp"
 #include "pipeline/run/threads.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
 
-struct RankTables {
-  std::int32_t trace_rank = 0;
-  std::vector<Table> tables;
-
-  template <class Archive>
-  void serialize(Archive& archive) {
-    archive(trace_rank, tables);
-  }
-};
-
-/// Appends rows of a table of a trace rank to the joined one.
-void append_rows_of(std::int32_t trace_rank, const Table& rows, std::size_t first, std::size_t count, Table& joined) {
-  auto& ranks = std::get<std::vector<std::int64_t>>(joined.columns.front());
-  reserve_sparingly(ranks, count);
-  ranks.insert(ranks.end(), count, trace_rank);
-  append_run(rows, first, count, joined, 1);
-}
-
-/// A record that somebody made up may hold a table of any columns.
-void require_columns_of(const TableSchema& joined, const TableSchema& of_rank) {
-  const auto is_same = [](const ColumnSchema& a, const ColumnSchema& b) {
-    return a.name == b.name && a.kind == b.kind;
-  };
-  if (std::equal(joined.columns.begin() + 1, joined.columns.end(), of_rank.columns.begin(), of_rank.columns.end(),
-                 is_same))
-    return;
-  throw std::runtime_error(fmt::format(
-      "table {} of two trace ranks has other columns, so their rows do not belong together; remove the cache or the shards that they come from",
-      of_rank.name));
-}
-
-/// Tables of one name below each other.
-class TableJoin {
- public:
-  /// Takes the tables; ranks are to come in ascending order.
-  void add(RankTables& rank) {
-    for (Table& table : rank.tables) {
-      const auto [entry, is_new] = position_.emplace(table.schema.name, joined_.size());
-      if (is_new) joined_.push_back(make_table(with_trace_rank(table.schema)));
-      require_columns_of(joined_[entry->second].schema, table.schema);
-      append_rows_of(rank.trace_rank, table, 0, table.row_count(), joined_[entry->second]);
-      table = {};
-    }
-  }
-  std::vector<Table> tables() && { return std::move(joined_); }
-
- private:
-  std::map<std::string, std::size_t> position_;
-  std::vector<Table> joined_;
-};
-
 /// Of a long table, with room to grow.
 constexpr std::size_t most_columns = 32;
 
 /// So many that a round is worth its messages, so few that what is under way is little beside what is there.
-constexpr std::size_t ranks_per_round = 32;
+constexpr std::size_t ranks_per_round = 256;
 
 /// What travels of a rank's tables in a round, their times as they were.
 using TakeTables = std::function<std::vector<Table>(std::int32_t trace_rank, PackedTables& of_rank)>;
@@ -109,27 +59,32 @@ std::vector<Table> take_short_tables(std::int32_t, PackedTables& of_rank) {
   return taken;
 }
 
-/// Collective: on rank 0 the tables of these trace ranks, ascending; taken from the local ranks.
-std::vector<RankTables> gather_round(const exchange::Communicator& communicator,
-                                     std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces,
-                                     const TakeTables& take) {
-  std::vector<RankTables> all;
+/// Collective: on rank 0 the tables of these trace ranks, ascending, as each tool rank has joined its own.
+std::vector<JoinedTable> gather_round(const exchange::Communicator& communicator,
+                                      std::span<const std::int32_t> trace_ranks, std::vector<LocalTrace>& local_traces,
+                                      const TakeTables& take) {
+  std::vector<LocalRank*> own;
   for_each_with_rows(local_traces, [&](LocalRank& rank) {
-    if (!std::binary_search(trace_ranks.begin(), trace_ranks.end(), rank.trace_rank)) return;
-    all.push_back({rank.trace_rank, take(rank.trace_rank, rank.tables)});
-    for (Table& table : all.back().tables) move_times(table, rank.to_job_time);
+    if (std::binary_search(trace_ranks.begin(), trace_ranks.end(), rank.trace_rank)) own.push_back(&rank);
   });
+  std::sort(own.begin(), own.end(),
+            [](const LocalRank* a, const LocalRank* b) { return a->trace_rank < b->trace_rank; });
+  TableJoin join;
+  for (LocalRank* rank : own) {
+    std::vector<Table> tables = take(rank->trace_rank, rank->tables);
+    for (Table& table : tables) move_times(table, rank->to_job_time);
+    join.add(rank->trace_rank, std::move(tables));
+  }
+  std::vector<JoinedTable> all = std::move(join).take();
   const bool travels = !communicator.is_root();  // what is on rank 0 stays as it is
   const std::string bytes = travels ? pack(all) : std::string();
   if (travels) all.clear();
   const auto gathered = communicator.gather(std::span<const char>(bytes));
   for (int r = 1; communicator.is_root() && r < communicator.size(); ++r) {
     const std::span<const char> part = gathered.of(r);
-    auto tables = unpack<std::vector<RankTables>>(std::string_view(part.data(), part.size()));
+    auto tables = unpack<std::vector<JoinedTable>>(std::string_view(part.data(), part.size()));
     std::move(tables.begin(), tables.end(), std::back_inserter(all));
   }
-  std::sort(all.begin(), all.end(),
-            [](const RankTables& a, const RankTables& b) { return a.trace_rank < b.trace_rank; });
   return all;
 }
 
@@ -140,9 +95,11 @@ std::vector<Table> join_rank_tables(const exchange::Communicator& communicator,
   TableJoin join;
   for (std::size_t first = 0; first < trace_ranks.size(); first += ranks_per_round) {
     const auto round = trace_ranks.subspan(first, std::min(ranks_per_round, trace_ranks.size() - first));
-    for (RankTables& rank : gather_round(communicator, round, local_traces, take)) join.add(rank);
+    join.add(gather_round(communicator, round, local_traces, take));
   }
-  return std::move(join).tables();
+  std::vector<Table> tables;
+  for (JoinedTable& table : std::move(join).take()) tables.push_back(std::move(table.rows));
+  return tables;
 }
 
 /// What NVTX ranges tell. They share who launched what (`known`, where it is): to find out takes longer than most
@@ -186,11 +143,6 @@ std::vector<Table> run_analyses(std::span<const Analysis> analyses, const analys
 }
 
 }  // namespace
-
-TableSchema with_trace_rank(TableSchema schema) {
-  schema.columns.push_front({"trace_rank", ColumnKind::integer, "", "rank of the profiled job"});
-  return schema;
-}
 
 std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const analysis::RankEvents& with_calls,
                                     const analysis::AnalysisOptions& options, int threads, KnownOfDevice known,

@@ -39,9 +39,6 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
 /// system, CPU samples, the schedule of threads, overheads, facts of the run.
 LocalRank read_host_process(const Trace& trace, const TraceRankKey& key);
 
-/// The schema of a rank table once the tables of all trace ranks are joined: with a column `trace_rank` in front.
-TableSchema with_trace_rank(TableSchema schema);
-
 /// Applies `to_new_clock`, a function of nanoseconds, to every point in time of a table.
 template <class ToNewClock>
 void move_times(Table& table, const ToNewClock& to_new_clock) {

@@ -42,16 +42,16 @@ std::string compress(std::string_view bytes) {
   return compressed;
 }
 
-std::string decompress(std::string_view compressed) {
+std::string decompress(std::string_view compressed, std::string room) {
   const std::size_t frame = ZSTD_findFrameCompressedSize(compressed.data(), compressed.size());
   const unsigned long long size = ZSTD_getFrameContentSize(compressed.data(), compressed.size());
   if (ZSTD_isError(frame) != 0 || size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN) refuse();
   if (size / largest_ratio > compressed.size()) refuse();
   thread_local const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), &ZSTD_freeDCtx);
-  std::string bytes(size, '\0');
-  const std::size_t got = ZSTD_decompressDCtx(context.get(), bytes.data(), bytes.size(), compressed.data(), frame);
-  if (ZSTD_isError(got) != 0 || got != bytes.size()) refuse();
-  return bytes;
+  room.resize(size);
+  const std::size_t got = ZSTD_decompressDCtx(context.get(), room.data(), room.size(), compressed.data(), frame);
+  if (ZSTD_isError(got) != 0 || got != room.size()) refuse();
+  return room;
 }
 
 std::string shuffled(std::string_view rows, std::size_t stride) {
@@ -65,15 +65,18 @@ std::string shuffled(std::string_view rows, std::size_t stride) {
   return bytes;
 }
 
-std::string unshuffled(std::string_view bytes, std::size_t stride) {
+void unshuffle(std::string_view bytes, std::size_t stride, char* rows) {
   const std::size_t count = bytes.size() / stride;
-  std::string rows(bytes.size(), '\0');
-  char* const all = rows.data();
-  for_each_byte(count, stride,
-                [&](std::size_t row, std::size_t byte) { all[row * stride + byte] = bytes[byte * count + row]; });
-  std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(count * stride), bytes.end(),
-            rows.begin() + static_cast<std::ptrdiff_t>(count * stride));
-  return rows;
+  const auto put = [&](auto row_bytes) {
+    for_each_byte(count, row_bytes,
+                  [&](std::size_t row, std::size_t byte) { rows[row * row_bytes + byte] = bytes[byte * count + row]; });
+  };
+  if (stride == sizeof(std::uint64_t)) {  // numbers are most of what there is: a stride known in advance is faster
+    put(std::integral_constant<std::size_t, sizeof(std::uint64_t)>());
+  } else {
+    put(stride);
+  }
+  std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(count * stride), bytes.end(), rows + count * stride);
 }
 
 }  // namespace nsys_explain::pipeline

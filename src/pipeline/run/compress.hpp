@@ -14,13 +14,14 @@ namespace nsys_explain::pipeline {
 /// By zstd, at the level at which it is as fast as a disk.
 std::string compress(std::string_view bytes);
 /// Throws std::runtime_error where `compressed` is none that compress() made. Takes no more memory than 1,024 times its
-/// size, whatever it says.
-std::string decompress(std::string_view compressed);
+/// size, whatever it says. `room`: a string whose memory the result may take.
+std::string decompress(std::string_view compressed, std::string room = {});
 
 /// Bytes of rows of `stride` bytes each, the first bytes of all rows, then the second ones: neighbours differ in few,
 /// so that what is alike lies together. A rest that is no row stays at the end.
 std::string shuffled(std::string_view rows, std::size_t stride);
-std::string unshuffled(std::string_view bytes, std::size_t stride);
+/// The inverse: puts as many bytes of rows to `rows`.
+void unshuffle(std::string_view bytes, std::size_t stride, char* rows);
 
 /// Rows without strings, compressed.
 template <class T>
@@ -44,11 +45,12 @@ class PackedRows {
   /// Throws std::runtime_error where they were damaged.
   std::vector<T> rows() const {
     if (size_ == 0) return {};
-    const std::string bytes = unshuffled(decompress(bytes_), sizeof(T));
-    if (bytes.size() != size_ * sizeof(T)) throw std::runtime_error("packed rows are more or fewer than they say");
+    const std::string bytes = decompress(bytes_);
+    if (bytes.size() % sizeof(T) != 0 || bytes.size() / sizeof(T) != size_)
+      throw std::runtime_error("packed rows are more or fewer than they say");
     std::vector<T> rows(size_);
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): rows are bytes
-    bytes.copy(reinterpret_cast<char*>(rows.data()), bytes.size());
+    unshuffle(bytes, sizeof(T), reinterpret_cast<char*>(rows.data()));
     return rows;
   }
 

@@ -15,6 +15,7 @@
 #include "pipeline/read/rank_tables.hpp"
 #include "pipeline/read/unfinished_run.hpp"
 #include "pipeline/run/own_files.hpp"
+#include "pipeline/run/pack.hpp"
 #include "pipeline/run/slabs.hpp"
 #include "pipeline/write/instance_rounds.hpp"
 #include "pipeline/write/tables.hpp"
@@ -79,11 +80,6 @@ class TableSinks {
   void append(const Slab& slab) {
     store_.append(slab.rows);
     if (csv_) files_[slab.rows.table] << slab.csv;
-  }
-  void write(const Table& table) {
-    store_.write(table);
-    write_csv_header(table.schema);
-    write_csv_rows(table);
   }
   void close() {
     store_.close();
@@ -154,6 +150,29 @@ void write_steps(const exchange::Communicator& communicator, const JobReport& re
   }
 }
 
+/// Collective: tables of which rank 0 has all rows; `joined` counts there only.
+std::vector<DealtTable> dealt_from_root(const exchange::Communicator& communicator,
+                                        std::span<const Table* const> joined,
+                                        const std::function<void(const Slab&)>& write) {
+  std::vector<TableExtent> extents;
+  for (const Table* table : joined) extents.push_back(extent_of(*table));
+  const std::string packed = pack(extents);
+  const std::vector<char> shared = communicator.broadcast(std::span<const char>(packed));
+  extents = unpack<std::vector<TableExtent>>(std::string_view(shared.data(), shared.size()));
+  std::vector<DealtTable> tables;
+  for (std::size_t t = 0; t < extents.size(); ++t) {
+    const auto take = [table = joined.empty() ? nullptr : joined[t]](std::int64_t first, std::int64_t end) {
+      std::vector<RowRun> runs;
+      if (table == nullptr) return runs;
+      runs.push_back({first, make_table(table->schema)});
+      append_run(*table, static_cast<std::size_t>(first), static_cast<std::size_t>(end - first), runs.front().rows);
+      return runs;
+    };
+    tables.push_back({extents[t], take, write});
+  }
+  return tables;
+}
+
 /// Collective: the tables of the report, the long ones from where they are. Returns what report.html needs of those.
 std::map<std::string, report::LongTable> write_tables(const exchange::Communicator& communicator,
                                                       const JobReport& report, std::vector<LocalTrace>& local_traces,
@@ -164,12 +183,14 @@ std::map<std::string, report::LongTable> write_tables(const exchange::Communicat
   std::sort(trace_ranks.begin(), trace_ranks.end());
   const std::map<std::string, LongRows> long_rows = measure_long_tables(communicator, trace_ranks, local_traces);
   std::map<std::string, report::LongTable> long_tables;
+  std::vector<const Table*> joined;
   exchange::run_agreed(communicator, "writing results", [&] {
     if (sinks == nullptr) return;
     for (const Table& table : report.tables) {
       const auto rows = long_rows.find(table.schema.name);
       if (rows == long_rows.end()) {
-        sinks->write(table);
+        joined.push_back(&table);
+        sinks->create(table.schema, extent_of(table));
       } else {
         sinks->create(table.schema, rows->second.extent);
         long_tables.emplace(table.schema.name, report::LongTable{make_table(table.schema), rows->second.extent.rows});
@@ -193,12 +214,13 @@ std::map<std::string, report::LongTable> write_tables(const exchange::Communicat
   exchange::run_agreed(communicator, "writing results", [&] {
     for (Table& rows : first_rows) long_tables.at(rows.schema.name).first_rows = std::move(rows);
   });
-  std::vector<DealtTable> tables;
+  const auto write = [&](const Slab& slab) { sinks->append(slab); };
+  std::vector<DealtTable> tables = dealt_from_root(communicator, joined, write);
   for (const auto& entry : long_rows) {
     const auto take = [&](auto first, auto end) {
       return take_long_rows(entry.first, entry.second, first, end, local_traces);
     };
-    tables.push_back({entry.second.extent, take, [&](const Slab& slab) { sinks->append(slab); }});
+    tables.push_back({entry.second.extent, take, write});
   }
   write_by_slabs(communicator, tables, with_csv);
   return long_tables;
