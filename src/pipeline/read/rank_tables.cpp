@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -275,6 +276,7 @@ std::vector<Table> gather_first_rows(const exchange::Communicator& communicator,
 std::vector<RowRun> take_long_rows(const std::string& name, const LongRows& table, std::int64_t first, std::int64_t end,
                                    std::vector<LocalTrace>& local_traces) {
   std::vector<RowRun> runs;
+  std::optional<TableSchema> schema;
   for_each_with_rows(local_traces, [&](LocalRank& rank) {
     std::int64_t own_end = table.first_rows.at(rank.trace_rank);
     for (std::size_t r = 0; r < rank.tables.long_runs().size() && own_end < end; ++r) {
@@ -286,7 +288,8 @@ std::vector<RowRun> take_long_rows(const std::string& name, const LongRows& tabl
       if (run_first >= run_end) continue;
       Table rows = unpacked(packed);
       move_times(rows, rank.to_job_time);
-      RowRun run{run_first, make_table(with_trace_rank(rows.schema))};
+      if (!schema) schema = with_trace_rank(rows.schema);
+      RowRun run{run_first, make_table(*schema)};
       append_rows_of(rank.trace_rank, rows, static_cast<std::size_t>(run_first - own_first),
                      static_cast<std::size_t>(run_end - run_first), run.rows);
       runs.push_back(std::move(run));

@@ -1,12 +1,13 @@
 #include "pipeline/run/slabs.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
+
+#include <cereal/types/utility.hpp>
 
 #include "exchange/agree.hpp"
 #include "model/sparing_growth.hpp"
@@ -24,6 +25,24 @@ struct SlabPlace {
   std::size_t table = 0;
   std::int64_t first = 0, end = 0;
 };
+
+/// Runs of one table on their way to another tool rank: many, whose schema is the same.
+struct Runs {
+  TableSchema schema;
+  std::vector<std::pair<std::int64_t, std::vector<ColumnData>>> columns;  ///< of each run, after its first row
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(schema, columns);
+  }
+};
+
+/// `runs`: at least one.
+std::string pack_runs(std::vector<RowRun> runs) {
+  Runs all{runs.front().rows.schema, {}};
+  for (RowRun& run : runs) all.columns.emplace_back(run.first, std::move(run.rows.columns));
+  return pack(all);
+}
 
 /// All slabs, in the order in which they are written.
 std::vector<SlabPlace> plan_slabs(std::span<const DealtTable> tables) {
@@ -54,7 +73,7 @@ std::vector<RowRun> take_slab(const exchange::Communicator& communicator, std::s
       if (encoder == communicator.rank()) {
         mine = std::move(runs);
       } else if (!runs.empty()) {
-        const std::string bytes = pack(runs);
+        const std::string bytes = pack_runs(std::move(runs));
         outgoing[static_cast<std::size_t>(encoder)].assign(bytes.begin(), bytes.end());
       }
     }
@@ -64,8 +83,8 @@ std::vector<RowRun> take_slab(const exchange::Communicator& communicator, std::s
     for (int r = 0; r < communicator.size(); ++r) {
       const std::span<const char> part = received.of(r);
       if (part.empty()) continue;
-      auto runs = unpack<std::vector<RowRun>>(std::string_view(part.data(), part.size()));
-      std::move(runs.begin(), runs.end(), std::back_inserter(mine));
+      auto runs = unpack<Runs>(std::string_view(part.data(), part.size()));
+      for (auto& [first, columns] : runs.columns) mine.push_back({first, {runs.schema, std::move(columns)}});
     }
   });
   std::sort(mine.begin(), mine.end(), [](const RowRun& a, const RowRun& b) { return a.first < b.first; });

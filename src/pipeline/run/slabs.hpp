@@ -19,11 +19,6 @@ namespace nsys_explain::pipeline {
 struct RowRun {
   std::int64_t first = 0;  ///< row of the whole table
   Table rows;
-
-  template <class Archive>
-  void serialize(Archive& archive) {
-    archive(first, rows);
-  }
 };
 
 /// Gives away those of rows [first, end) that lie on this tool rank, in any order. Called with ranges that follow each
