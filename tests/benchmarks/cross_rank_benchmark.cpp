@@ -13,7 +13,7 @@
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/job_ranks.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/memory_budget.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
 
 /// The cross-rank phase on one core: matching, clock fit, clock correction and waits of a job of one node per 8 trace
 /// ranks, half of whose collectives span the world and half the node. Arrivals per second, stage by stage.

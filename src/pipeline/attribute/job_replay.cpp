@@ -5,8 +5,8 @@
 #include <limits>
 #include <map>
 
-#include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/threads.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
+#include "pipeline/tool_rank/threads.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

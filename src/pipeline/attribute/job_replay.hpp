@@ -11,7 +11,7 @@
 #include "exchange/communicator.hpp"
 #include "pipeline/attribute/gathered_job.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/threads.hpp"
+#include "pipeline/tool_rank/threads.hpp"
 
 namespace nsys_explain::pipeline {
 

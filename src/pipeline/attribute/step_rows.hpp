@@ -8,7 +8,7 @@
 #include "exchange/communicator.hpp"
 #include "pipeline/read/job_ranks.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/outgoing.hpp"
+#include "pipeline/tool_rank/outgoing.hpp"
 
 namespace nsys_explain::pipeline {
 

@@ -10,7 +10,7 @@
 #include "analysis/verdict/job_delays.hpp"
 #include "analysis/verdict/kernel_time_wander.hpp"
 #include "model/schema/gpu.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -16,7 +16,7 @@
 #include "model/schema/gpu.hpp"
 #include "pipeline/investigate/case_proposals.hpp"
 #include "pipeline/investigate/straggler_cases.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -13,7 +13,7 @@
 #include "model/median.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -14,8 +14,8 @@
 #include "collectives/layout.hpp"
 #include "model/median.hpp"
 #include "nsys_explain/model/release.hpp"
-#include "pipeline/run/outgoing.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/outgoing.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "nsys_explain/model/release.hpp"
-#include "pipeline/run/outgoing.hpp"
+#include "pipeline/tool_rank/outgoing.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -14,7 +14,7 @@
 #include "ingest/several_jobs.hpp"
 #include "ingest/trace_content.hpp"
 #include "model/shell_quoted.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

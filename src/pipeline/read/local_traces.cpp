@@ -26,7 +26,7 @@
 #include "pipeline/read/process_view.hpp"
 #include "pipeline/read/rank_tables.hpp"
 #include "pipeline/read/trace_records.hpp"
-#include "pipeline/run/threads.hpp"
+#include "pipeline/tool_rank/threads.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

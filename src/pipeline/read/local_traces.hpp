@@ -24,10 +24,10 @@
 #include "nsys_explain/model/work.hpp"
 #include "pipeline/read/kept_exports.hpp"
 #include "pipeline/read/packed_tables.hpp"
-#include "pipeline/run/compress.hpp"
-#include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/phases.hpp"
-#include "pipeline/run/user_options.hpp"
+#include "pipeline/tool_rank/compress.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
+#include "pipeline/tool_rank/phases.hpp"
+#include "pipeline/tool_rank/user_options.hpp"
 
 namespace nsys_explain::pipeline {
 

@@ -36,8 +36,8 @@
 #include "analysis/tables/traced_calls.hpp"
 #include "model/sparing_growth.hpp"
 #include "nsys_explain/model/trace_rank_index.hpp"
-#include "pipeline/run/pack.hpp"
-#include "pipeline/run/threads.hpp"
+#include "pipeline/tool_rank/pack.hpp"
+#include "pipeline/tool_rank/threads.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -15,7 +15,7 @@
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/table_extent.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/slabs.hpp"
+#include "pipeline/tool_rank/slabs.hpp"
 
 /// What every trace rank tells by itself: tables made where its events were read, one per question, and joined on rank
 /// 0 of the tool.

@@ -14,9 +14,9 @@
 #include "exchange/agree.hpp"
 #include "exchange/communicator.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/pack.hpp"
-#include "pipeline/run/phases.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
+#include "pipeline/tool_rank/pack.hpp"
+#include "pipeline/tool_rank/phases.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -5,7 +5,7 @@
 #include "ingest/input_file.hpp"
 #include "pipeline/read/code_digest.hpp"
 #include "pipeline/read/record_checks.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
