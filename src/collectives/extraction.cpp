@@ -43,10 +43,10 @@ std::uint32_t hash_name(std::string_view name) {
 
 struct StreamArrival {
   std::uint32_t stream_id = 0;
-  Arrival arrival;
+  TraceArrival arrival;
 };
 
-bool is_told(const Arrival& arrival) {
+bool is_told(const TraceArrival& arrival) {
   return arrival.communicator != 0;
 }
 
@@ -66,7 +66,7 @@ bool share_no_stream(std::span<StreamArrival* const> on_stream) {
 /// What kernels of one name do on one communicator, as their calls tell: operations, and whether with several peers.
 using KernelUses = std::map<std::pair<std::uint64_t, std::uint32_t>, std::set<std::pair<Operation, bool>>>;
 
-void adopt(Arrival& kernel, std::uint64_t communicator, const KernelUses& uses) {
+void adopt(TraceArrival& kernel, std::uint64_t communicator, const KernelUses& uses) {
   kernel.communicator = communicator;
   kernel.evidence = Evidence::order;
   const auto use = uses.find({communicator, kernel.kernel_name_hash});
@@ -98,9 +98,9 @@ void adopt_neighbours_communicators(std::span<StreamArrival* const> on_stream) {
   if (!share_no_stream(on_stream)) return;
   KernelUses uses;
   std::uint64_t before = 0;
-  std::vector<Arrival*> waiting;  // for what comes after them
+  std::vector<TraceArrival*> waiting;  // for what comes after them
   for (StreamArrival* s : on_stream) {
-    Arrival& arrival = s->arrival;
+    TraceArrival& arrival = s->arrival;
     if (!is_told(arrival)) continue;
     uses[{arrival.communicator, arrival.kernel_name_hash}].emplace(arrival.operation,
                                                                    arrival.peer_or_root == several_peers);
@@ -111,13 +111,13 @@ void adopt_neighbours_communicators(std::span<StreamArrival* const> on_stream) {
       continue;
     }
     const std::uint64_t after = s->arrival.communicator;
-    for (Arrival* kernel : waiting) {
+    for (TraceArrival* kernel : waiting) {
       if (before == 0 || before == after) adopt(*kernel, after, uses);
     }
     waiting.clear();
     before = after;
   }
-  for (Arrival* kernel : waiting) {
+  for (TraceArrival* kernel : waiting) {
     if (before != 0) adopt(*kernel, before, uses);
   }
 }
@@ -267,9 +267,9 @@ class ProcessExtractor {
 
   void add_arrival(const Launched& launched, const CarriedCall* call) {
     DeviceArrivals& device = result_[launched.device];
-    Arrival arrival;
-    arrival.enter_ns = launched.interval.start_ns;
-    arrival.exit_ns = launched.interval.end_ns;
+    TraceArrival arrival;
+    arrival.enter = TraceTime(launched.interval.start_ns);
+    arrival.exit = TraceTime(launched.interval.end_ns);
     arrival.kernel_name_hash = launched.name_hash;
     arrival.by_tree = launched.by_tree;
     arrival.operation = launched.operation;
@@ -287,15 +287,15 @@ class ProcessExtractor {
       arrival.sequence = call->sequence;
       arrival.directions = call->directions;
       arrival.evidence = call->communicator >= first_nccl_key ? Evidence::nccl_payload : Evidence::order;
-      for (const NcclCall& carried : call->fused) device.fused.push_back({arrival.enter_ns, carried});
+      for (const NcclCall& carried : call->fused) device.fused.push_back({arrival.enter, carried});
     }
     staged_[launched.device].push_back({launched.stream_id, arrival});
   }
 
   /// Sorts, gives streams without communicator a stream key, numbers positions and arrivals.
-  static void finish(std::vector<StreamArrival> staged, std::vector<Arrival>& arrivals) {
+  static void finish(std::vector<StreamArrival> staged, std::vector<TraceArrival>& arrivals) {
     const auto order = [](const StreamArrival& s) {
-      return std::tuple(s.arrival.enter_ns, s.arrival.exit_ns, s.arrival.communicator, s.stream_id);
+      return std::tuple(s.arrival.enter, s.arrival.exit, s.arrival.communicator, s.stream_id);
     };
     sort_nearly_sorted(staged, [&](const StreamArrival& a, const StreamArrival& b) { return order(a) < order(b); });
     std::map<std::uint32_t, std::vector<StreamArrival*>> streams;
@@ -322,14 +322,14 @@ class ProcessExtractor {
   }
 
   /// The latest exit before an enter is not that of the previous enter where communicators overlap.
-  static void measure_work(std::vector<Arrival>& arrivals) {
-    std::vector<Nanoseconds> exits;
+  static void measure_work(std::vector<TraceArrival>& arrivals) {
+    std::vector<TraceTime> exits;
     exits.reserve(arrivals.size());
-    for (const Arrival& arrival : arrivals) exits.push_back(arrival.exit_ns);
+    for (const TraceArrival& arrival : arrivals) exits.push_back(arrival.exit);
     sort_nearly_sorted(exits, std::less<>());
-    for (Arrival& arrival : arrivals) {
-      const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter_ns);
-      if (later != exits.begin()) arrival.work_ns = arrival.enter_ns - *std::prev(later);
+    for (TraceArrival& arrival : arrivals) {
+      const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter);
+      if (later != exits.begin()) arrival.work_ns = arrival.enter - *std::prev(later);
     }
   }
 
@@ -361,7 +361,7 @@ Table fused_operations_table(const std::vector<FusedCall>& fused) {
                              {"call_bytes", ColumnKind::integer, "bytes", "NCCL's per-call size; -1 unknown"}}});
   RowWriter row(table);
   for (const FusedCall& carried : fused) {
-    row << carried.enter_ns << fmt::format("{:#018x}", carried.call.communicator)
+    row << carried.enter.ns << fmt::format("{:#018x}", carried.call.communicator)
         << operation_name(operation_of(carried.call.function)) << carried.call.bytes;
   }
   return table;

@@ -112,7 +112,7 @@ class Run {
     return {clock_.report, ranks_, attribution_.steps, attribution_.steps_apart, groupings_};
   }
   Inquiry inquiry() const {
-    return {plan_->discovery.traces, *reading_, clock_.report, ranks_, cross_, local_traces_, attribution_.delays};
+    return {plan_->discovery.traces, *reading_, ranks_, cross_, local_traces_, attribution_.delays};
   }
 
   const JobSpecification& job_;

@@ -50,8 +50,8 @@ struct MadeRank {
         pieces.push_back(wait);
       }
       ReplayArrival met;
-      met.enter_ns = enter_ns;
-      met.exit_ns = exit_ns;
+      met.enter = JobTime(enter_ns);
+      met.exit = JobTime(exit_ns);
       met.instance = i;
       met.place = met.own_place = met.met_place = met.step_place = static_cast<std::uint64_t>(i) + 1;
       met.own_place = static_cast<std::uint64_t>(i % collectives_of_step) + 1;

@@ -51,8 +51,8 @@ struct CaseMember {
 
 /// One instance that a straggler delayed, with the peer that it is compared with.
 struct StragglerCase {
-  std::int64_t instance = 0;      ///< row of collective_instances; -1: what it came late to is not matched
-  Nanoseconds last_enter_ns = 0;  ///< job time
+  std::int64_t instance = 0;  ///< row of collective_instances; -1: what it came late to is not matched
+  JobTime last_enter;
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds own_lateness_ns = 0;
   CaseMember straggler, peer;

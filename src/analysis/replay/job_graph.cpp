@@ -45,7 +45,7 @@ void JobGraph::join_members() {
     const ReplayArrival& arrival = arrival_of(p);
     // One that was not matched is alone.
     const std::int64_t instance = arrival.instance >= 0 ? arrival.instance : -1 - static_cast<std::int64_t>(p);
-    joined.push_back({instance, {static_cast<std::uint32_t>(p), arrival.enter_ns, arrival.exit_ns}});
+    joined.push_back({instance, {static_cast<std::uint32_t>(p), arrival.enter.ns, arrival.exit.ns}});
   }
   std::sort(joined.begin(), joined.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first, a.second.enter_ns, a.second.piece) < std::tie(b.first, b.second.enter_ns, b.second.piece);

@@ -16,14 +16,14 @@ namespace nsys_explain::analysis {
 
 /// An arrival as the replay takes it. Trivially copyable.
 struct ReplayArrival {
-  Nanoseconds enter_ns = 0, exit_ns = 0;  ///< job time
-  std::int64_t instance = -1;             ///< equal for those who met; -1: not matched
-  std::uint64_t place = 0;                ///< equal for peers at the same place of the program; 0: not compared
-  std::uint64_t own_place = 0;            ///< equal for the same place in other steps of the same trace rank; likewise
-  std::uint64_t met_place = 0;            ///< equal for peers who met; likewise
-  std::uint64_t step_place = 0;           ///< equal for peers in the same step; likewise
-  std::uint64_t kind = 0;                 ///< equal for transfers alike: operation, size and members; 0: not compared
-  Nanoseconds surplus_ns = 0;             ///< GPU work known without peers to be too much
+  JobTime enter, exit;
+  std::int64_t instance = -1;    ///< equal for those who met; -1: not matched
+  std::uint64_t place = 0;       ///< equal for peers at the same place of the program; 0: not compared
+  std::uint64_t own_place = 0;   ///< equal for the same place in other steps of the same trace rank; likewise
+  std::uint64_t met_place = 0;   ///< equal for peers who met; likewise
+  std::uint64_t step_place = 0;  ///< equal for peers in the same step; likewise
+  std::uint64_t kind = 0;        ///< equal for transfers alike: operation, size and members; 0: not compared
+  Nanoseconds surplus_ns = 0;    ///< GPU work known without peers to be too much
   std::int32_t step = -1;
   bool slow_link = false;                     ///< its transfer goes over a slow link
   std::array<std::uint8_t, 3> reserved = {};  ///< no padding bytes travel uninitialised
@@ -39,7 +39,7 @@ struct ReplayRank {
 struct JobGraph {
   struct Member {
     std::uint32_t piece = 0;
-    Nanoseconds enter_ns = 0, exit_ns = 0;
+    Nanoseconds enter_ns = 0, exit_ns = 0;  ///< job time
   };
 
   /// `ranks` by index of the trace rank.

@@ -39,8 +39,8 @@ class WayBackFromCompute {
       if (piece.kind == PieceKind::compute) compute_starts.push_back(piece.start_ns);
     std::sort(compute_starts.begin(), compute_starts.end());
     for (const ReplayArrival& arrival : graph_.ranks[r].arrivals) {
-      Nanoseconds& last_ns = last_exit_ns.try_emplace(arrival.step, arrival.exit_ns).first->second;
-      last_ns = std::max(last_ns, arrival.exit_ns);
+      Nanoseconds& last_ns = last_exit_ns.try_emplace(arrival.step, arrival.exit.ns).first->second;
+      last_ns = std::max(last_ns, arrival.exit.ns);
     }
     for (const ActivityPiece& piece : graph_.ranks[r].pieces) {
       Nanoseconds until_ns = graph_.end_ns;

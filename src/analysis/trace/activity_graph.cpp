@@ -33,7 +33,7 @@ constexpr Nanoseconds unexplained_ns = 50'000;
 /// Goes through the program and folds it.
 class ActivityFolder {
  public:
-  ActivityFolder(const RankEvents& events, std::span<const Arrival> arrivals)
+  ActivityFolder(const RankEvents& events, std::span<const TraceArrival> arrivals)
       : events_(events),
         arrivals_(arrivals),
         parts_(events.trace),
@@ -103,8 +103,8 @@ class ActivityFolder {
 
   std::optional<std::size_t> arrival_of(const GpuActivity& activity) {
     auto at = std::lower_bound(arrivals_.begin(), arrivals_.end(), activity.start_ns,
-                               [](const Arrival& a, Nanoseconds time_ns) { return a.enter_ns < time_ns; });
-    for (; at != arrivals_.end() && at->enter_ns == activity.start_ns; ++at) {
+                               [](const TraceArrival& a, Nanoseconds time_ns) { return a.enter.ns < time_ns; });
+    for (; at != arrivals_.end() && at->enter.ns == activity.start_ns; ++at) {
       const auto i = static_cast<std::size_t>(at - arrivals_.begin());
       if (is_known_[i]) continue;
       is_known_[i] = true;
@@ -217,22 +217,22 @@ class ActivityFolder {
 
   void collective(const LaunchedActivity& launched, const GpuActivity& activity, std::size_t i) {
     close_all();
-    const Arrival& arrival = arrivals_[i];
+    const TraceArrival& arrival = arrivals_[i];
     Lane& lane = lane_of(program_.has_records ? lane_number(activity) : 1 + arrival.stream);
-    Predecessors before(arrival.enter_ns, launched_ns(launched, activity));
+    Predecessors before(arrival.enter.ns, launched_ns(launched, activity));
     if (program_.has_records) {
       before.add_compute(lane.latest_compute, lane.end_ns);
-      add_waited_for(lane, arrival.enter_ns, before);
+      add_waited_for(lane, arrival.enter.ns, before);
     } else {
       before.add_compute(lane_of(0).latest_compute, lane_of(0).end_ns);
       if (lane.latest >= 0) before.add_other(lane.latest, end_of(lane.latest));
-      find_collective_before(arrival.enter_ns, before);
+      find_collective_before(arrival.enter.ns, before);
     }
     ActivityPiece piece;
     piece.kind = PieceKind::collective;
-    piece.inferred = !program_.has_records || find_unexplained(arrival.enter_ns, before);
-    piece.start_ns = arrival.enter_ns;
-    piece.end_ns = arrival.exit_ns;
+    piece.inferred = !program_.has_records || find_unexplained(arrival.enter.ns, before);
+    piece.start_ns = arrival.enter.ns;
+    piece.end_ns = arrival.exit.ns;
     piece.arrival = static_cast<std::int32_t>(i);
     piece.waits = before.waits();
     piece.after_host_ns = before.host_slack();
@@ -376,7 +376,7 @@ class ActivityFolder {
   }
 
   const RankEvents& events_;
-  std::span<const Arrival> arrivals_;
+  std::span<const TraceArrival> arrivals_;
   CallParts parts_;
   Contention contention_;
   Program program_;
@@ -393,7 +393,7 @@ class ActivityFolder {
 
 }  // namespace
 
-std::vector<ActivityPiece> fold_activity(const RankEvents& events, std::span<const Arrival> arrivals) {
+std::vector<ActivityPiece> fold_activity(const RankEvents& events, std::span<const TraceArrival> arrivals) {
   return ActivityFolder(events, arrivals).fold();
 }
 

@@ -64,6 +64,6 @@ struct ActivityPiece {
 };
 
 /// `arrivals` as in profile_work. Pieces behind the last arrival have the index of none.
-std::vector<ActivityPiece> fold_activity(const RankEvents& events, std::span<const Arrival> arrivals);
+std::vector<ActivityPiece> fold_activity(const RankEvents& events, std::span<const TraceArrival> arrivals);
 
 }  // namespace nsys_explain::analysis

@@ -16,7 +16,7 @@ auto place_key(const PlaceInSteps& place) {
 void add_arrival(const RankTimeline& path, std::size_t i, PlaceInSteps& sum) {
   const PathArrival& arrival = path.arrivals[i];
   const Outcome& outcome = path.outcomes[i];
-  const Nanoseconds duration_ns = arrival.exit_ns - arrival.enter_ns;
+  const Nanoseconds duration_ns = arrival.exit - arrival.enter;
   ++sum.arrivals;
   sum.duration_ns += duration_ns;
   if (!outcome.matched || !outcome.split_told) {

@@ -25,9 +25,9 @@ class PlacesInSteps {
   /// Communicator, operation, place in the step, of how many there.
   using Place = std::tuple<std::uint64_t, Operation, std::int32_t, std::int32_t>;
 
-  PlacesInSteps(std::span<const Arrival> arrivals, const Steps& steps) : arrivals_(arrivals) {
-    for (const Arrival& arrival : arrivals) {
-      const std::int32_t step = steps.index_of(arrival.enter_ns);
+  PlacesInSteps(std::span<const TraceArrival> arrivals, const Steps& steps) : arrivals_(arrivals) {
+    for (const TraceArrival& arrival : arrivals) {
+      const std::int32_t step = steps.index_of(arrival.enter.ns);
       at_.emplace_back(step, counts_[{arrival.communicator, arrival.operation, step}]++);
     }
   }
@@ -39,7 +39,7 @@ class PlacesInSteps {
   }
 
  private:
-  std::span<const Arrival> arrivals_;
+  std::span<const TraceArrival> arrivals_;
   std::map<std::tuple<std::uint64_t, Operation, std::int32_t>, std::int32_t> counts_;  ///< by step
   std::vector<std::pair<std::int32_t, std::int32_t>> at_;  ///< of each arrival its step and place there
 };
@@ -47,9 +47,9 @@ class PlacesInSteps {
 /// Arrival::call_bytes of all operations of a trace rank, also of those whose launch was lost, and with it their size;
 /// -1 where nothing tells. The program does the same in each step, so an operation is as large as those at its place in
 /// other steps (the same kind and communicator, as many of them in the step), if all of these agree.
-std::vector<std::int64_t> sizes_in_steps(std::span<const Arrival> arrivals, const Steps& steps) {
+std::vector<std::int64_t> sizes_in_steps(std::span<const TraceArrival> arrivals, const Steps& steps) {
   std::vector<std::int64_t> sizes;
-  for (const Arrival& arrival : arrivals) sizes.push_back(arrival.call_bytes);
+  for (const TraceArrival& arrival : arrivals) sizes.push_back(arrival.call_bytes);
   if (std::find(sizes.begin(), sizes.end(), -1) == sizes.end()) return sizes;
   const PlacesInSteps places(arrivals, steps);
   std::map<PlacesInSteps::Place, std::set<std::int64_t>> known;
@@ -113,7 +113,7 @@ void find_synchronisations(RankTimeline& path) {
     PathArrival& arrival = path.arrivals[i];
     const auto ties = [&](std::size_t index) {
       const PathArrival& earlier = path.arrivals[index];
-      return earlier.exit_ns <= arrival.enter_ns &&
+      return earlier.exit <= arrival.enter &&
              (have_same_members(index, i) ||
               (path.outcomes[index].complete && inclusions.holds(earlier.communicator, arrival.communicator)));
     };
@@ -129,13 +129,13 @@ void find_synchronisations(RankTimeline& path) {
 
 /// What each lane carries in a step, which is the program's; who shares an inferred communicator, and so its size, may
 /// be wrong on one rank and right on its peers. Without steps: the kinds of operation.
-std::map<std::uint64_t, std::uint64_t> lane_programs(std::span<const Arrival> arrivals, const Steps& steps) {
+std::map<std::uint64_t, std::uint64_t> lane_programs(std::span<const TraceArrival> arrivals, const Steps& steps) {
   std::map<std::uint64_t, std::set<std::uint64_t>> kinds;
   std::map<std::pair<std::uint64_t, std::int32_t>, std::uint64_t> sequences;  // by lane and step
-  for (const Arrival& arrival : arrivals) {
+  for (const TraceArrival& arrival : arrivals) {
     const auto operation = static_cast<std::uint64_t>(arrival.operation);
     kinds[arrival.communicator].insert(operation);
-    const std::int32_t step = steps.index_of(arrival.enter_ns);
+    const std::int32_t step = steps.index_of(arrival.enter.ns);
     if (step < 0) continue;
     std::uint64_t& sequence = sequences[{arrival.communicator, step}];
     sequence = mix_into(sequence, operation);
@@ -154,7 +154,7 @@ std::map<std::uint64_t, std::uint64_t> lane_programs(std::span<const Arrival> ar
 
 /// How much each member of an exchange sends is data, not program: the tokens of an expert, that differ from rank to
 /// rank and from step to step. So its size tells no role and no place.
-bool has_own_size(const Arrival& arrival) {
+bool has_own_size(const TraceArrival& arrival) {
   return arrival.operation == Operation::all_to_all || arrival.peer_or_root == several_peers;
 }
 
@@ -187,12 +187,12 @@ std::uint64_t names_of_kernels(const RankEvents& events, const Steps& steps) {
   return digest;
 }
 
-RankTimeline make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators,
+RankTimeline make_path(std::span<const TraceArrival> arrivals, std::vector<PathCommunicator> communicators,
                        const Steps& steps, std::uint64_t kernel_names) {
   RankTimeline path;
   // Of most: a capture whose CUDA graphs were made before it began knows the sizes of a few calls outside of them.
-  const auto sized =
-      std::count_if(arrivals.begin(), arrivals.end(), [](const Arrival& arrival) { return arrival.call_bytes >= 0; });
+  const auto sized = std::count_if(arrivals.begin(), arrivals.end(),
+                                   [](const TraceArrival& arrival) { return arrival.call_bytes >= 0; });
   const bool sizes_known = path.sizes_known = 2 * sized > std::ssize(arrivals);
   std::map<std::uint64_t, std::uint64_t> lanes;
   if (!sizes_known) {
@@ -205,10 +205,10 @@ RankTimeline make_path(std::span<const Arrival> arrivals, std::vector<PathCommun
   path.arrivals.reserve(arrivals.size());
   const std::vector<std::int64_t> sizes = sizes_known ? sizes_in_steps(arrivals, steps) : std::vector<std::int64_t>();
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    const Arrival& arrival = arrivals[i];
+    const TraceArrival& arrival = arrivals[i];
     PathArrival here;
-    here.enter_ns = arrival.enter_ns;
-    here.exit_ns = arrival.exit_ns;
+    here.enter = arrival.enter;
+    here.exit = arrival.exit;
     here.communicator = place_of(arrival.communicator, path.communicators);
     here.operation = arrival.operation;
     here.blocking = arrival.blocking;
@@ -218,7 +218,7 @@ RankTimeline make_path(std::span<const Arrival> arrivals, std::vector<PathCommun
                  sizes_known ? mix_into(has_own_size(arrival) ? 0 : static_cast<std::uint64_t>(sizes[i]),
                                         static_cast<std::uint64_t>(path.communicators[here.communicator].size))
                              : lanes[arrival.communicator]);
-    here.step = steps.index_of(arrival.enter_ns);
+    here.step = steps.index_of(arrival.enter.ns);
     path.arrivals.push_back(here);
   }
   path.outcomes.resize(arrivals.size());

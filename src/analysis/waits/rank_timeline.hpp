@@ -57,11 +57,11 @@ struct PathCommunicator {
   std::span<const std::int32_t> trace_ranks;
 };
 
-/// One arrival on the way. Times are those of the trace's own clock. No larger than the Arrival that it is made of, so
+/// One arrival on the way. No larger than the Arrival that it is made of, so
 /// that the next path lies where the arrivals of the one before did: memory that nobody has used is dear.
 struct PathArrival {
-  Nanoseconds enter_ns = 0;
-  Nanoseconds exit_ns = 0;
+  TraceTime enter;
+  TraceTime exit;
   std::uint64_t symbol = 0;        ///< kind of operation: equal for ranks of one role
   std::uint32_t communicator = 0;  ///< index into RankTimeline::communicators
   std::int32_t step = -1;          ///< the rank's own, of the job after count_by_job; -1: in none
@@ -91,7 +91,7 @@ struct PathArrival {
   Nanoseconds excess_wait_ns = 0;  ///< likewise, of what compute waited
 };
 
-static_assert(sizeof(PathArrival) <= sizeof(Arrival));
+static_assert(sizeof(PathArrival) <= sizeof(TraceArrival));
 
 /// What a rank took longer than is usual for its peers, up to some point of its way.
 struct Excess {
@@ -121,11 +121,11 @@ struct RankTimeline {
   std::map<std::int32_t, Nanoseconds> caused_ns;  ///< what others waited, by the arrival before which it came about
 };
 
-/// `arrivals` are in order of Arrival::index, on the clock of `steps`; `communicators` holds each of theirs, by key.
+/// `arrivals` are in order of Arrival::index, `steps` in trace time; `communicators` holds each of theirs, by key.
 /// Where payload does not tell most message sizes, two things stand for them in the role: what each lane carries in a
 /// step, and `kernel_names` (names_of_kernels of the rank), since stages of a pipeline may look alike in all they
 /// communicate.
-RankTimeline make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators,
+RankTimeline make_path(std::span<const TraceArrival> arrivals, std::vector<PathCommunicator> communicators,
                        const Steps& steps, std::uint64_t kernel_names);
 
 /// Digest of which compute kernels a rank runs, by base name: neither how many, nor how large, nor how long. Of a run

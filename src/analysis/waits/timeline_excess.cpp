@@ -20,7 +20,7 @@ Nanoseconds blocking_wait(const RankTimeline& path, std::size_t i) {
 Nanoseconds blocking_transfer(const RankTimeline& path, std::size_t i) {
   const PathArrival& arrival = path.arrivals[i];
   if (!arrival.blocking || !arrival.matched) return 0;
-  return std::max<Nanoseconds>(0, arrival.exit_ns - arrival.enter_ns - path.outcomes[i].wait_ns);
+  return std::max<Nanoseconds>(0, arrival.exit - arrival.enter - path.outcomes[i].wait_ns);
 }
 
 /// Surplus of the work before an arrival: a part of it.

@@ -25,15 +25,15 @@ std::vector<Nanoseconds> ready_times(const RankTimeline& path, std::span<const W
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     const PathArrival& arrival = path.arrivals[i];
     std::erase_if(exits, [&](Nanoseconds exit_ns) {
-      const bool is_over = exit_ns <= arrival.enter_ns;
+      const bool is_over = exit_ns <= arrival.enter.ns;
       if (is_over) latest_ns = latest_ns == no_time ? exit_ns : std::max(latest_ns, exit_ns);
       return is_over;
     });
-    const bool held_up = latest_ns != no_time && arrival.enter_ns - latest_ns < moment_ns;
+    const bool held_up = latest_ns != no_time && arrival.enter.ns - latest_ns < moment_ns;
     const Nanoseconds queued_ns{profiles[i].queued_ns};
-    ready_ns.push_back(arrival.enter_ns - (held_up ? queued_ns : 0));
+    ready_ns.push_back(arrival.enter.ns - (held_up ? queued_ns : 0));
     const Nanoseconds compute_beside_ns = Nanoseconds{profiles[i].compute_beside_ns} - (held_up ? 0 : queued_ns);
-    if (!arrival.blocking || arrival.beside_compute || compute_beside_ns > moment_ns) exits.push_back(arrival.exit_ns);
+    if (!arrival.blocking || arrival.beside_compute || compute_beside_ns > moment_ns) exits.push_back(arrival.exit.ns);
   }
   return ready_ns;
 }
@@ -47,9 +47,9 @@ std::vector<Interval> find_stalls(const RankTimeline& path, std::span<const Work
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     const PathArrival& arrival = path.arrivals[i];
     if (arrival.beside_compute) continue;
-    const Nanoseconds launched_ns = arrival.enter_ns - Nanoseconds{profiles[i].queued_ns};
+    const Nanoseconds launched_ns = arrival.enter.ns - Nanoseconds{profiles[i].queued_ns};
     const Nanoseconds start_ns = std::max(ready_ns[i], launched_ns + Nanoseconds{profiles[i].compute_beside_ns});
-    stalls.push_back({std::min(start_ns, arrival.exit_ns), arrival.exit_ns});
+    stalls.push_back({std::min(start_ns, arrival.exit.ns), arrival.exit.ns});
   }
   std::sort(stalls.begin(), stalls.end(), [](const Interval& a, const Interval& b) { return a.end_ns < b.end_ns; });
   return stalls;

@@ -73,10 +73,9 @@ analysis::Outcome common_outcome(const MatchedBlock& block, const Instance& inst
 RoutedOutcome outcome_of(const analysis::Outcome& common, const Instance& instance, const InstanceArrival& member) {
   RoutedOutcome routed{common, member.trace_rank, member.index};
   routed.outcome.wait_ns = wait_ns(instance, member);
-  routed.outcome.split_told =
-      has_lateness(instance) && instance.skew_uncertainty_ns >= 0 &&
-      member.exit_ns - member.enter_ns > analysis::resolution_factor * instance.skew_uncertainty_ns;
-  routed.outcome.lateness_ns = has_lateness(instance) ? member.enter_ns - instance.first_enter_ns : 0;
+  routed.outcome.split_told = has_lateness(instance) && instance.skew_uncertainty_ns >= 0 &&
+                              member.exit - member.enter > analysis::resolution_factor * instance.skew_uncertainty_ns;
+  routed.outcome.lateness_ns = has_lateness(instance) ? member.enter - instance.first_enter : 0;
   return routed;
 }
 

@@ -112,7 +112,7 @@ Table exchange_balances(const exchange::Communicator& communicator, const CrossR
         const analysis::PathArrival& arrival = rank.path.arrivals[i];
         const analysis::Outcome& outcome = rank.path.outcomes[i];
         if (arrival.operation != Operation::send_recv || !outcome.matched || !outcome.split_told) continue;
-        sums[{outcome.communicator, rank.trace_rank}] += arrival.exit_ns - arrival.enter_ns - outcome.wait_ns;
+        sums[{outcome.communicator, rank.trace_rank}] += arrival.exit - arrival.enter - outcome.wait_ns;
       }
     }
   }
@@ -139,9 +139,9 @@ void add_stretch(const LocalRank& rank, std::span<const WorkProfile> profiles, c
     of(CollectivePhase::inconclusive) += stretch.exposed_ns;
     return;
   }
-  const Nanoseconds latest_enter_ns = profiles[arrival].enter_ns + rank.path.outcomes[arrival].wait_ns;
+  const TraceTime latest_enter = profiles[arrival].enter + rank.path.outcomes[arrival].wait_ns;
   const Nanoseconds length_ns = stretch.end_ns - stretch.start_ns,
-                    before_ns = std::clamp<Nanoseconds>(latest_enter_ns - stretch.start_ns, 0, length_ns);
+                    before_ns = std::clamp<Nanoseconds>(latest_enter.ns - stretch.start_ns, 0, length_ns);
   const auto skew_ns = before_ns == length_ns
                            ? stretch.exposed_ns
                            : static_cast<Nanoseconds>(static_cast<double>(stretch.exposed_ns) *

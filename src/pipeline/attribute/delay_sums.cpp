@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "analysis/waits/rank_timeline.hpp"
-#include "clock/job_time.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -17,15 +16,14 @@ using analysis::PathArrival;
 class Bins {
  public:
   /// Collective.
-  Bins(const exchange::Communicator& communicator, const ClockReport& clock, const ReaderRanks& readers,
-       std::size_t steps)
-      : clock_(clock), steps_(steps), count_(steps > 0 ? analysis::bins_of_steps(steps) : analysis::time_bins) {
+  Bins(const exchange::Communicator& communicator, const ReaderRanks& readers, std::size_t steps)
+      : steps_(steps), count_(steps > 0 ? analysis::bins_of_steps(steps) : analysis::time_bins) {
     // Minimum as the maximum of the negated values, which max() (not min()) can be without overflow.
     std::vector<std::int64_t> range(2, -std::numeric_limits<std::int64_t>::max());
     for (const LocalRank* const rank : readers.local) {
       if (rank->path.arrivals.empty()) continue;
-      range[0] = std::max(range[0], -time_of(*rank, rank->path.arrivals.front()));
-      range[1] = std::max(range[1], time_of(*rank, rank->path.arrivals.back()));
+      range[0] = std::max(range[0], -rank->clock(rank->path.arrivals.front().enter).ns);
+      range[1] = std::max(range[1], rank->clock(rank->path.arrivals.back().enter).ns);
     }
     range = communicator.maximum(range);
     start_ns_ = -range[0];
@@ -40,18 +38,13 @@ class Bins {
   }
   std::size_t of(const LocalRank& rank, const PathArrival& arrival) const {
     if (steps_ > 0) return of_step(arrival.step);
-    const Nanoseconds time_ns = time_of(rank, arrival);
+    const Nanoseconds time_ns = rank.clock(arrival.enter).ns;
     if (time_ns <= start_ns_ || end_ns_ <= start_ns_) return 0;
     const double share = static_cast<double>(time_ns - start_ns_) / static_cast<double>(end_ns_ - start_ns_);
     return std::min(static_cast<std::size_t>(share * static_cast<double>(count_)), count_ - 1);
   }
 
  private:
-  Nanoseconds time_of(const LocalRank& rank, const PathArrival& arrival) const {
-    return clock::to_job_time(clock_.sessions[rank.session], clock_.pivot_ns, arrival.enter_ns);
-  }
-
-  const ClockReport& clock_;
   std::size_t steps_, count_;
   Nanoseconds start_ns_ = 0, end_ns_ = 0;
 };
@@ -104,7 +97,7 @@ void add_excess(std::size_t r, const LocalRank& rank, std::span<const StepSums> 
 analysis::JobDelays sum_delays(const exchange::Communicator& communicator, const ClockReport& clock,
                                const JobRanks& job, const ReaderRanks& readers, const CrossRank& cross,
                                const analysis::Steps& steps, SumsOfSteps& sums) {
-  const Bins bins(communicator, clock, readers, steps.start_ns.size());
+  const Bins bins(communicator, readers, steps.start_ns.size());
   analysis::JobDelays delays;
   delays.steps = steps.start_ns.size();
   delays.by_step = delays.steps > 0;

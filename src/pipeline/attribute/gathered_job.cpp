@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "clock/job_time.hpp"
-#include "clock/level_zero.hpp"
 #include "model/hash.hpp"
 
 namespace nsys_explain::pipeline {
@@ -13,14 +11,14 @@ namespace {
 using analysis::ActivityPiece;
 using analysis::ReplayArrival;
 
-void add_arrivals(const LocalRank& rank, const clock::JobTime& job_time, std::vector<ReplayArrival>& arrivals) {
+void add_arrivals(const LocalRank& rank, std::vector<ReplayArrival>& arrivals) {
   const analysis::RankTimeline& path = rank.path;
   for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
     const analysis::PathArrival& arrival = path.arrivals[i];
     const analysis::Outcome& outcome = path.outcomes[i];
     ReplayArrival here;
-    here.enter_ns = job_time(arrival.enter_ns);
-    here.exit_ns = std::max(here.enter_ns, job_time(arrival.exit_ns));
+    here.enter = rank.clock(arrival.enter);
+    here.exit = std::max(here.enter, rank.clock(arrival.exit));
     if (arrival.matched) here.instance = std::int64_t{outcome.communicator} << 32U | outcome.sequence;
     here.place = analysis::place_among_peers(path, i);
     here.step_place = analysis::step_among_peers(path, i);
@@ -34,15 +32,14 @@ void add_arrivals(const LocalRank& rank, const clock::JobTime& job_time, std::ve
   }
 }
 
-void add_pieces(const LocalRank& rank, const clock::JobTime& job_time, Nanoseconds start_ns,
-                std::span<const ReplayArrival> arrivals, std::vector<ActivityPiece>& pieces) {
+void add_pieces(const LocalRank& rank, std::span<const ReplayArrival> arrivals, std::vector<ActivityPiece>& pieces) {
   for (ActivityPiece piece : rank.pieces.rows()) {
-    piece.start_ns = job_time(piece.start_ns + start_ns);
-    piece.end_ns = std::max(piece.start_ns, job_time(piece.end_ns + start_ns));
+    piece.start_ns = rank.clock(TraceTime(piece.start_ns)).ns;
+    piece.end_ns = std::max(piece.start_ns, rank.clock(TraceTime(piece.end_ns)).ns);
     if (piece.kind == analysis::PieceKind::collective) {
       const ReplayArrival& arrival = arrivals[static_cast<std::size_t>(piece.arrival)];
-      piece.start_ns = arrival.enter_ns;
-      piece.end_ns = arrival.exit_ns;
+      piece.start_ns = arrival.enter.ns;
+      piece.end_ns = arrival.exit.ns;
     }
     pieces.push_back(piece);
   }
@@ -68,12 +65,9 @@ GatheredJob gather_job(const exchange::Communicator& communicator, const ReplayS
   mine.arrivals.reserve(arrivals);
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      const clock::JobTime job_time(setting.clock.sessions[rank.session], setting.clock.pivot_ns);
-      const Nanoseconds start_ns =
-          clock::session_start_ns(setting.job.sessions[rank.session], setting.job.epoch_utc_ns);
       const std::size_t first = mine.arrivals.size();
-      add_arrivals(rank, job_time, mine.arrivals);
-      add_pieces(rank, job_time, start_ns, std::span(mine.arrivals).subspan(first), mine.pieces);
+      add_arrivals(rank, mine.arrivals);
+      add_pieces(rank, std::span(mine.arrivals).subspan(first), mine.pieces);
     }
   }
   GatheredJob all;

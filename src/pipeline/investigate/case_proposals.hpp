@@ -21,7 +21,7 @@ namespace nsys_explain::pipeline {
 inline constexpr std::size_t most_peers = 16;
 
 struct Member {
-  Nanoseconds enter_ns = 0;  ///< job time
+  JobTime enter;
   Nanoseconds work_ns = 0;
   std::int32_t trace_rank = -1;
   std::int32_t reserved = 0;
@@ -47,7 +47,7 @@ struct Proposal {
   std::int32_t straggler = nobody;  ///< index into the list of those who are late
   std::int32_t span = 0;
   std::int64_t instance = 0;  ///< no_instance: nothing is matched from there on
-  Nanoseconds last_enter_ns = 0;
+  JobTime last_enter;
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds longer_ns = 0;  ///< of it, in the work that is compared: not what goes back to before an earlier arrival
@@ -90,8 +90,7 @@ std::vector<std::int32_t> peers_elsewhere(const Straggler& straggler, const JobR
 Straggler alone(std::int32_t trace_rank);
 
 /// What this tool rank's blocks and paths propose.
-Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank& cross,
-                  const std::vector<LocalTrace>& local_traces, const RoleOfRank& role_of, const JobReport& report,
-                  std::span<Straggler* const> late);
+Shortlist propose(const JobRanks& job, const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
+                  const RoleOfRank& role_of, const JobReport& report, std::span<Straggler* const> late);
 
 }  // namespace nsys_explain::pipeline

@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 
 #include "analysis/causes/causes.hpp"
-#include "clock/job_time.hpp"
-#include "clock/level_zero.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -19,17 +17,12 @@ namespace nsys_explain::pipeline {
 
 namespace {
 
-/// The profile of the arrival that entered at `enter_ns` job time.
-std::optional<WorkProfile> find_profile(const LocalRank& rank, const ClockReport& clock, const JobRanks& job,
-                                        Nanoseconds enter_ns) {
-  const Nanoseconds start_ns = clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns);
-  const auto job_time = [&](const WorkProfile& profile) {
-    return clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, profile.enter_ns + start_ns);
-  };
+/// The profile of the arrival that entered at `enter`.
+std::optional<WorkProfile> find_profile(const LocalRank& rank, JobTime enter) {
   const std::vector<WorkProfile> profiles = rank.profiles.rows();
-  const auto found = std::partition_point(profiles.begin(), profiles.end(),
-                                          [&](const WorkProfile& profile) { return job_time(profile) < enter_ns; });
-  return found != profiles.end() && job_time(*found) == enter_ns ? std::optional(*found) : std::nullopt;
+  const auto found = std::partition_point(
+      profiles.begin(), profiles.end(), [&](const WorkProfile& profile) { return rank.clock(profile.enter) < enter; });
+  return found != profiles.end() && rank.clock(found->enter) == enter ? std::optional(*found) : std::nullopt;
 }
 
 /// The profile of the arrival at a place of the program, with its work; none where the rank does not get there.
@@ -61,9 +54,8 @@ struct Answer {
 };
 
 /// What the local ranks know of one proposal.
-void answer(std::int32_t number, const Proposal& proposal, const ClockReport& clock, const JobRanks& job,
-            const std::map<std::int32_t, const LocalRank*>& local_ranks, std::span<const std::int32_t> at_place,
-            std::vector<Answer>& answers) {
+void answer(std::int32_t number, const Proposal& proposal, const std::map<std::int32_t, const LocalRank*>& local_ranks,
+            std::span<const std::int32_t> at_place, std::vector<Answer>& answers) {
   for (const std::int32_t trace_rank : at_place) {
     const auto rank = local_ranks.find(trace_rank);
     if (rank == local_ranks.end()) continue;
@@ -74,18 +66,15 @@ void answer(std::int32_t number, const Proposal& proposal, const ClockReport& cl
   for (const Member& member : std::span(proposal.members).first(static_cast<std::size_t>(proposal.member_count))) {
     const auto rank = local_ranks.find(member.trace_rank);
     if (rank == local_ranks.end()) continue;
-    const std::optional<WorkProfile> profile = find_profile(*rank->second, clock, job, member.enter_ns);
+    const std::optional<WorkProfile> profile = find_profile(*rank->second, member.enter);
     if (profile) answers.push_back({number, member.trace_rank, member.work_ns, *profile});
   }
 }
 
 /// Collective: the profiles of the members of every proposal, from those who hold them.
-std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::Communicator& communicator,
-                                                                const ClockReport& clock, const JobRanks& job,
-                                                                const std::vector<LocalTrace>& local_traces,
-                                                                const RoleOfRank& role_of,
-                                                                std::span<Straggler* const> late,
-                                                                const std::vector<Proposal>& proposals) {
+std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(
+    const exchange::Communicator& communicator, const JobRanks& job, const std::vector<LocalTrace>& local_traces,
+    const RoleOfRank& role_of, std::span<Straggler* const> late, const std::vector<Proposal>& proposals) {
   std::map<std::int32_t, const LocalRank*> local_ranks;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) local_ranks[rank.trace_rank] = &rank;
@@ -99,7 +88,7 @@ std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::
                                                                : *late[static_cast<std::size_t>(proposal.straggler)],
                                   job, role_of);
     }
-    answer(static_cast<std::int32_t>(p), proposal, clock, job, local_ranks, at_place, answers);
+    answer(static_cast<std::int32_t>(p), proposal, local_ranks, at_place, answers);
   }
   std::vector<std::vector<analysis::CaseMember>> members(proposals.size());
   for (const Answer& one : communicator.all_gather(std::span<const Answer>(answers)).values)
@@ -116,7 +105,7 @@ std::optional<analysis::StragglerCase> make_case(const Proposal& proposal,
   if (culprit == members.end()) return std::nullopt;
   analysis::StragglerCase one;
   one.instance = proposal.instance;
-  one.last_enter_ns = proposal.last_enter_ns;
+  one.last_enter = proposal.last_enter;
   one.caused_wait_ns = proposal.caused_wait_ns;
   one.own_lateness_ns = proposal.own_lateness_ns;
   one.straggler = *culprit;
@@ -159,18 +148,17 @@ class BothKinds {
 
 }  // namespace
 
-CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
-                             const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
-                             const std::vector<std::uint64_t>& roles, const JobReport& report,
-                             std::span<Straggler* const> late) {
+CollectedCases collect_cases(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross,
+                             const std::vector<LocalTrace>& local_traces, const std::vector<std::uint64_t>& roles,
+                             const JobReport& report, std::span<Straggler* const> late) {
   const auto role_of = [&](std::int32_t trace_rank) { return roles[job.index_of(trace_rank)]; };
-  const std::vector<Proposal> mine = propose(clock, job, cross, local_traces, role_of, report, late).proposals();
+  const std::vector<Proposal> mine = propose(job, cross, local_traces, role_of, report, late).proposals();
   Shortlist shortlist;
   for (const Proposal& proposal : communicator.all_gather(std::span<const Proposal>(mine)).values) {
     shortlist.offer(proposal);
   }
   const std::vector<Proposal> proposals = shortlist.proposals();
-  const auto members = ask_for_profiles(communicator, clock, job, local_traces, role_of, late, proposals);
+  const auto members = ask_for_profiles(communicator, job, local_traces, role_of, late, proposals);
 
   CollectedCases result;
   std::vector<BothKinds> of_straggler(std::min(late.size(), most_stragglers));
@@ -226,7 +214,7 @@ void write_cases(Table& table, const CasesOfStraggler& of, std::optional<Cause> 
   RowWriter row(table);
   for (const analysis::StragglerCase& one : of.cases) {
     const analysis::CaseVerdict verdict = analysis::judge_case(one, compute);
-    row << std::int64_t{of.trace_rank} << one.instance << one.last_enter_ns << one.caused_wait_ns << one.own_lateness_ns
+    row << std::int64_t{of.trace_rank} << one.instance << one.last_enter.ns << one.caused_wait_ns << one.own_lateness_ns
         << std::int64_t{one.peer.trace_rank} << (verdict.counts ? cause_name(verdict.cause) : "none")
         << (verdict.counts ? work_parts()[static_cast<std::size_t>(verdict.part)].name : "none") << one.same_kernels;
     write_member(row, one.straggler);

@@ -36,10 +36,9 @@ struct CollectedCases {
 /// instances. The same on every tool rank.
 ///
 /// Owners of blocks propose instances; everybody keeps the best of each span; holders of the members' profiles answer.
-CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
-                             const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
-                             const std::vector<std::uint64_t>& roles, const JobReport& report,
-                             std::span<Straggler* const> late);
+CollectedCases collect_cases(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross,
+                             const std::vector<LocalTrace>& local_traces, const std::vector<std::uint64_t>& roles,
+                             const JobReport& report, std::span<Straggler* const> late);
 
 /// The evidence for the causes as tables of the store: `straggler_cases` (one row per collective that was looked at)
 /// and `straggler_differences` (one row per straggler and name). They exist, without rows, where nobody is late.

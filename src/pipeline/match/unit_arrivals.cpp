@@ -14,7 +14,7 @@ using collectives::PlannedCommunicator;
 struct RoutedArrival {
   std::int32_t unit = 0;
   std::int32_t member = 0;  ///< index into PlannedCommunicator::trace_ranks
-  Arrival arrival;
+  TraceArrival arrival;
 };
 
 /// Places of the members' arrivals of a unit, one member after another.
@@ -57,8 +57,8 @@ Routes::Routes(std::span<const PlannedCommunicator> communicators, std::span<con
 
 RoutesOfRank Routes::of(const LocalRank& rank) const {
   RoutesOfRank result;
-  const Arrival* before = nullptr;
-  for (const Arrival& arrival : rank.arrivals) {
+  const TraceArrival* before = nullptr;
+  for (const TraceArrival& arrival : rank.arrivals) {
     const bool is_seen = before != nullptr && before->communicator == arrival.communicator;
     before = &arrival;
     if (is_seen || arrival.communicator == collectives::withheld_key || result.contains(arrival.communicator)) continue;
@@ -67,14 +67,19 @@ RoutesOfRank Routes::of(const LocalRank& rank) const {
   return result;
 }
 
-std::span<Arrival> UnitArrivals::of(std::size_t owned) {
-  Unit& unit = units_[owned];
-  if (unit.members.empty()) return unit.sent;
-  copy_.clear();
-  copy_.reserve(size(owned));
-  for (const LocalMember& member : unit.members)
-    for (const std::uint32_t place : member.places) copy_.push_back((*member.arrivals)[place]);
-  return copy_;
+std::span<const JobArrival> UnitArrivals::of(std::size_t owned, const ClockOfRank& clock_of) {
+  timed_.clear();
+  timed_.reserve(size(owned));
+  std::int32_t trace_rank = -1;
+  clock::TraceClock clock;
+  const auto take = [&](const TraceArrival& arrival) {
+    if (arrival.trace_rank != trace_rank) clock = clock_of(trace_rank = arrival.trace_rank);
+    timed_.push_back({arrival, clock(arrival.enter), clock(arrival.exit)});
+  };
+  for (const LocalMember& member : units_[owned].members)
+    for (const std::uint32_t place : member.places) take((*member.arrivals)[place]);
+  std::for_each(units_[owned].sent.begin(), units_[owned].sent.end(), take);
+  return timed_;
 }
 
 std::size_t UnitArrivals::size(std::size_t owned) const {
@@ -116,7 +121,7 @@ UnitArrivals bring_arrivals(const exchange::Communicator& communicator, const st
     auto route = of_rank.begin();
     std::size_t told = 0;
     for (std::uint32_t a = 0; a < rank.arrivals.size(); ++a) {
-      const Arrival& arrival = rank.arrivals[a];
+      const TraceArrival& arrival = rank.arrivals[a];
       if (arrival.communicator == collectives::withheld_key) continue;
       if (route->first != arrival.communicator) route = of_rank.find(arrival.communicator);
       const std::size_t u = route->second.unit_of(arrival);

@@ -117,7 +117,7 @@ std::vector<RankTables> gather_round(const exchange::Communicator& communicator,
   for_each_with_rows(local_traces, [&](LocalRank& rank) {
     if (!std::binary_search(trace_ranks.begin(), trace_ranks.end(), rank.trace_rank)) return;
     all.push_back({rank.trace_rank, take(rank.trace_rank, rank.tables)});
-    for (Table& table : all.back().tables) move_times(table, rank.to_job_time);
+    for (Table& table : all.back().tables) move_times(table, rank.clock);
   });
   const bool travels = !communicator.is_root();  // what is on rank 0 stays as it is
   const std::string bytes = travels ? pack(all) : std::string();
@@ -333,7 +333,7 @@ std::vector<RowRun> take_long_rows(const std::string& name, const LongRows& tabl
       const std::int64_t run_first = std::max(first, own_first), run_end = std::min(end, own_end);
       if (run_first >= run_end) continue;
       Table rows = unpacked(packed);
-      move_times(rows, rank.to_job_time);
+      move_times(rows, rank.clock);
       RowRun run{run_first, make_table(with_trace_rank(rows.schema))};
       append_rows_of(rank.trace_rank, rows, static_cast<std::size_t>(run_first - own_first),
                      static_cast<std::size_t>(run_end - run_first), run.rows);

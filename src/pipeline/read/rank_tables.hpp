@@ -42,13 +42,12 @@ LocalRank read_host_process(const Trace& trace, const TraceRankKey& key);
 /// The schema of a rank table once the tables of all trace ranks are joined: with a column `trace_rank` in front.
 TableSchema with_trace_rank(TableSchema schema);
 
-/// Applies `to_new_clock`, a function of nanoseconds, to every point in time of a table.
-template <class ToNewClock>
-void move_times(Table& table, const ToNewClock& to_new_clock) {
+/// Every point in time of a table from trace time to job time.
+inline void move_times(Table& table, const clock::TraceClock& clock) {
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     if (table.schema.columns[c].kind != ColumnKind::time) continue;
     for (std::int64_t& time_ns : std::get<std::vector<std::int64_t>>(table.columns[c])) {
-      if (time_ns != no_time) time_ns = to_new_clock(time_ns);
+      time_ns = clock(TraceTime(time_ns)).ns;
     }
   }
 }

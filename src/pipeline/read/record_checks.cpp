@@ -37,18 +37,18 @@ bool is_time(Nanoseconds time_ns) {
 }
 
 /// In enter order, numbered as Arrival says.
-bool are_arrivals(const std::vector<Arrival>& arrivals, std::size_t steps) {
+bool are_arrivals(const std::vector<TraceArrival>& arrivals, std::size_t steps) {
   std::map<std::uint64_t, std::int32_t> next_position;
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    const Arrival& one = arrivals[i];
+    const TraceArrival& one = arrivals[i];
     const bool is_named_throughout =
         is_named(one.operation, Operation::barrier) && is_named(one.evidence, Evidence::kernel_name) &&
         is_named(one.timing_source, TimingSource::host_call) && is_named(one.directions, Directions::both);
     const bool is_in_order = one.index == static_cast<std::int64_t>(i) &&
                              one.position == next_position[one.communicator]++ &&
-                             (i == 0 || arrivals[i - 1].enter_ns <= one.enter_ns);
-    const bool has_times = is_time(one.enter_ns) && is_time(one.exit_ns) && is_time(one.work_ns) &&
-                           one.enter_ns != no_time && one.enter_ns <= one.exit_ns;
+                             (i == 0 || arrivals[i - 1].enter <= one.enter);
+    const bool has_times = is_time(one.enter.ns) && is_time(one.exit.ns) && is_time(one.work_ns) &&
+                           one.enter.ns != no_time && one.enter <= one.exit;
     const bool has_places = is_place(one.step, steps) && one.peer_or_root >= several_peers && one.call_bytes >= -1;
     if (!is_named_throughout || !is_in_order || !has_times || !has_places || !is_bool(one.blocking) ||
         !is_bool(one.by_tree) || !is_bool(one.continues))

@@ -17,8 +17,10 @@ struct LaneRank {
     pieces[0].end_ns = enter_ns;
     pieces[0].gpu_ns = static_cast<std::uint32_t>(busy_ns);
     pieces[1].kind = PieceKind::collective;
-    pieces[1].start_ns = arrivals[0].enter_ns = enter_ns;
-    pieces[1].end_ns = arrivals[0].exit_ns = 960 * us;
+    pieces[1].start_ns = enter_ns;
+    arrivals[0].enter = JobTime(enter_ns);
+    pieces[1].end_ns = 960 * us;
+    arrivals[0].exit = JobTime(960 * us);
     pieces[1].arrival = 0;
     arrivals[0].instance = 7;
   }

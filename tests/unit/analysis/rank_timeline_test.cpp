@@ -15,10 +15,10 @@
 namespace nsys_explain::analysis {
 namespace {
 
-Arrival arrival(Nanoseconds enter, Nanoseconds exit, std::uint64_t communicator, bool blocking = true) {
-  Arrival a;
-  a.enter_ns = enter;
-  a.exit_ns = exit;
+TraceArrival arrival(Nanoseconds enter, Nanoseconds exit, std::uint64_t communicator, bool blocking = true) {
+  TraceArrival a;
+  a.enter = TraceTime(enter);
+  a.exit = TraceTime(exit);
   a.communicator = communicator;
   a.call_bytes = 8;
   a.blocking = blocking;
@@ -67,7 +67,7 @@ std::vector<WorkProfile> no_profiles(const RankTimeline& path) {
   return std::vector<WorkProfile>(path.arrivals.size());
 }
 
-RankTimeline path_of(const std::vector<Arrival>& arrivals, const Steps& steps = {}, std::int32_t size_of_two = 4,
+RankTimeline path_of(const std::vector<TraceArrival>& arrivals, const Steps& steps = {}, std::int32_t size_of_two = 4,
                      std::uint64_t kernel_names = 0) {
   RankTimeline path = make_path(arrivals, communicators(size_of_two), steps, kernel_names);
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
@@ -84,7 +84,7 @@ RankTimeline path_of(const std::vector<Arrival>& arrivals, const Steps& steps = 
 }
 
 /// Times in milliseconds.
-Arrival arrival_ms(double enter, double exit, std::uint64_t communicator, bool blocking = true) {
+TraceArrival arrival_ms(double enter, double exit, std::uint64_t communicator, bool blocking = true) {
   return arrival(static_cast<Nanoseconds>(enter * 1e6), static_cast<Nanoseconds>(exit * 1e6), communicator, blocking);
 }
 
@@ -112,7 +112,7 @@ struct Told {
 };
 
 RankTimeline path_of_told(const std::vector<Told>& told) {
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   std::vector<WorkProfile> profiles;
   for (const Told& t : told) {
     arrivals.push_back(arrival(1000 * t.enter_us, 1000 * t.exit_us, t.communicator, t.waited));
@@ -256,8 +256,9 @@ TEST(RankTimeline, IsTiedToOthersByTheSameCommunicatorOrOneThatHoldsItsMembers) 
 TEST(RankTimeline, IsNotTiedToOthersByWhatItsOwnComputeRanBeside) {
   // The others have nothing left to do and wait in the second for this rank, whose own compute goes on: what it lacks
   // of their wait is no head start, and its lateness at the third goes back to the first.
-  RankTimeline path = make_path(std::vector<Arrival>{arrival(0, 10, 1), arrival(20, 30, 1, false), arrival(40, 50, 1)},
-                                communicators(), {}, 0);
+  RankTimeline path =
+      make_path(std::vector<TraceArrival>{arrival(0, 10, 1), arrival(20, 30, 1, false), arrival(40, 50, 1)},
+                communicators(), {}, 0);
   for (std::int32_t i = 0; i < 3; ++i) {
     RoutedOutcome routed;
     routed.outcome.matched = true;
@@ -273,8 +274,8 @@ TEST(RankTimeline, IsNotTiedToOthersByWhatItsOwnComputeRanBeside) {
 }
 
 /// Steps of two operations on communicator `c` and one on `d`, in either order.
-std::vector<Arrival> steps_of(std::uint64_t c, std::uint64_t d, bool other_order, int steps) {
-  std::vector<Arrival> arrivals;
+std::vector<TraceArrival> steps_of(std::uint64_t c, std::uint64_t d, bool other_order, int steps) {
+  std::vector<TraceArrival> arrivals;
   for (int s = 0; s < steps; ++s) {
     const Nanoseconds t = 1000 * s;
     arrivals.push_back(arrival(t, t + 10, c));
@@ -284,14 +285,15 @@ std::vector<Arrival> steps_of(std::uint64_t c, std::uint64_t d, bool other_order
   return arrivals;
 }
 
-std::uint64_t role(const std::vector<Arrival>& arrivals, std::int32_t size_of_two = 4) {
+std::uint64_t role(const std::vector<TraceArrival>& arrivals, std::int32_t size_of_two = 4) {
   return path_of(arrivals, {StepSource::nvtx, {0, 1000, 2000, 3000}, 4000}, size_of_two).role;
 }
 
 TEST(RankTimeline, IsNotTiedToOthersByWhatTheyLeftBeforeItCame) {
   // 6 ms too much before a broadcast that the others have left by then: it is late by them at the all-reduce behind it.
-  RankTimeline path = make_path(std::vector<Arrival>{arrival_ms(0, 1, 1), arrival_ms(9, 10, 1), arrival_ms(12, 14, 1)},
-                                communicators(), {}, 0);
+  RankTimeline path =
+      make_path(std::vector<TraceArrival>{arrival_ms(0, 1, 1), arrival_ms(9, 10, 1), arrival_ms(12, 14, 1)},
+                communicators(), {}, 0);
   for (const bool left_behind : {false, true}) {
     for (std::int32_t i = 0; i < 3; ++i) {
       RoutedOutcome routed;
@@ -321,7 +323,7 @@ TEST(RankTimeline, IsAsLateForOthersAsForThoseItMetFirst) {
 
 /// Steps of two operations by the rank's own count, from 0.
 RankTimeline counted_path(const std::vector<std::int32_t>& told, const CountedSteps& counted) {
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   for (std::size_t i = 0; i < told.size(); ++i) {
     const auto enter = static_cast<Nanoseconds>(50 * i);
     arrivals.push_back(arrival(enter, enter + 5, 1));
@@ -374,14 +376,14 @@ TEST(RankTimeline, RoleIsWhatAStepConsistsOf) {
   EXPECT_EQ(role(steps_of(11, 12, false, 4)), usual) << "whatever the communicators are called";
   EXPECT_EQ(role(steps_of(1, 2, true, 4)), usual) << "communicators may overtake each other";
   EXPECT_NE(role(steps_of(1, 2, false, 4), 5), usual) << "other sizes, other role";
-  std::vector<Arrival> uneven = steps_of(1, 2, false, 4);
-  for (Arrival& exchange : uneven) exchange.call_bytes = 64;
+  std::vector<TraceArrival> uneven = steps_of(1, 2, false, 4);
+  for (TraceArrival& exchange : uneven) exchange.call_bytes = 64;
   EXPECT_NE(role(uneven), usual);
-  for (Arrival& exchange : uneven) exchange.peer_or_root = several_peers;
+  for (TraceArrival& exchange : uneven) exchange.peer_or_root = several_peers;
   const std::uint64_t of_exchanges = role(uneven);
-  for (Arrival& exchange : uneven) exchange.call_bytes *= 3;
+  for (TraceArrival& exchange : uneven) exchange.call_bytes *= 3;
   EXPECT_EQ(role(uneven), of_exchanges) << "an expert gets as many tokens as it gets";
-  std::vector<Arrival> ragged = steps_of(1, 2, false, 4);
+  std::vector<TraceArrival> ragged = steps_of(1, 2, false, 4);
   ragged.erase(ragged.begin());
   EXPECT_EQ(role(ragged), usual) << "captured from within the first step on";
 }
@@ -423,13 +425,13 @@ TEST(WorkSample, PeersMeetAtOnePlaceInOneStep) {
     return places;
   };
   // Two steps of two operations of one kind, the third of three.
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   for (const Nanoseconds enter : {10, 20, 110, 120, 210, 220, 230}) arrivals.push_back(arrival(enter, enter + 1, 1));
   const Steps steps{StepSource::nvtx, {0, 100, 200}, 300};
   RankTimeline path = path_of(arrivals, steps);
   const std::vector<std::uint64_t> places = places_of(path);
   EXPECT_EQ(std::set(places.begin(), places.end()).size(), 7U);
-  for (Arrival& later : arrivals) ++later.exit_ns;
+  for (TraceArrival& later : arrivals) later.exit = later.exit + 1;
   EXPECT_EQ(places_of(path_of(arrivals, steps)), places) << "whatever it took";
   path.role += 1;
   for (std::size_t i = 0; i < places.size(); ++i) EXPECT_NE(places_of(path)[i], places[i]);
@@ -448,9 +450,9 @@ TEST(Excess, WorkIsNotLostBetweenArrivalsThatAreNotMatched) {
   // In the first collective two ranks wait for the third; the second, which nothing matches, queues behind it. Work
   // goes on all the time: for the two most of it lies before the second, for the third before the last.
   const auto rank_of = [](std::int32_t rank, double first, double second) {
-    std::vector<Arrival> arrivals{arrival_ms(1, 2, 1), arrival_ms(first, 5, 1, false), arrival_ms(second, 6, 5, false),
-                                  arrival_ms(first + 5, 10, 1)};
-    for (Arrival& one : arrivals) one.trace_rank = rank;
+    std::vector<TraceArrival> arrivals{arrival_ms(1, 2, 1), arrival_ms(first, 5, 1, false),
+                                       arrival_ms(second, 6, 5, false), arrival_ms(first + 5, 10, 1)};
+    for (TraceArrival& one : arrivals) one.trace_rank = rank;
     RankTimeline path = make_path(arrivals, communicators(), {StepSource::nvtx, {0}, 20'000'000}, 0);
     for (const std::int32_t i : {0, 1, 3}) {
       RoutedOutcome routed;
@@ -474,7 +476,7 @@ TEST(Excess, WorkIsNotLostBetweenArrivalsThatAreNotMatched) {
 }
 
 TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   for (int s = 0; s < 6; ++s) {
     const Nanoseconds late = s == 4 ? 70 : 0;
     arrivals.push_back(arrival(1000 * s, 1000 * s + 10, 1));
@@ -489,7 +491,7 @@ TEST(Excess, OfARankWithoutPeersIsAgainstItsOtherSteps) {
 
 TEST(RankTimeline, WhoseLaunchWasLostIsAsLargeAsWhatLiesAtItsPlaceInOtherSteps) {
   // Steps of an operation of 100 bytes and two of 200.
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   for (int step = 0; step < 3; ++step) {
     for (int place = 0; place < 3; ++place) {
       arrivals.push_back(arrival(100 * step + 10 * place, 100 * step + 10 * place + 5, 1));
@@ -510,7 +512,7 @@ TEST(RankTimeline, WhoseLaunchWasLostIsAsLargeAsWhatLiesAtItsPlaceInOtherSteps) 
 TEST(Excess, WhoHasNoPeersIsNotComparedWithItselfWhereRecordsWereLost) {
   // Ten steps of three all-reduces after 10, 50 and 90 of work. In four of them one was lost, each time another: what
   // is the first or the second of two there has any of these before it, or what was before the lost one, too.
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   const auto is_lost = [](int step, int place) { return step >= 3 && step < 7 && place == step % 3; };
   for (int step = 0; step < 10; ++step) {
     const std::vector<Nanoseconds> enters{10, 61, 152};
@@ -535,7 +537,7 @@ TEST(Excess, NobodyIsLateForARecordThatWasLost) {
   // step 2: what was its third looks like the second, after 51 instead of 20.
   std::vector<RankTimeline> paths;
   for (int rank = 0; rank < 3; ++rank) {
-    std::vector<Arrival> arrivals;
+    std::vector<TraceArrival> arrivals;
     for (int step = 0; step < 4; ++step)
       for (const Nanoseconds enter : {10, 31, 62, 103})
         if (rank != 1 || step != 2 || enter != 31)
@@ -553,7 +555,7 @@ TEST(Excess, NobodyIsLateForARecordThatWasLost) {
 }
 
 TEST(Excess, OfARankWithoutPeersHoldsWhatItsKernelsTakeLongerThanElsewhere) {
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   for (int s = 0; s < 6; ++s) {
     arrivals.push_back(arrival_ms(100 * s, 100 * s + 1, 1));
     arrivals.push_back(arrival_ms(100 * s + 31, 100 * s + 32, 1));
@@ -573,8 +575,8 @@ TEST(Excess, OfARankWithoutPeersHoldsWhatItsKernelsTakeLongerThanElsewhere) {
 
 TEST(Excess, OfTransfersCountsOnSlowLinksOnlyUntilTheRankMeetsTheOthersAgain) {
   // Everybody, then twice half of them over a slow link, everybody, half of them. No work differs, nobody waits.
-  std::vector<Arrival> arrivals{arrival_ms(0, 1, 1), arrival_ms(3, 7, 2), arrival_ms(9, 14, 2), arrival_ms(16, 17, 1),
-                                arrival_ms(19, 23, 2)};
+  std::vector<TraceArrival> arrivals{arrival_ms(0, 1, 1), arrival_ms(3, 7, 2), arrival_ms(9, 14, 2),
+                                     arrival_ms(16, 17, 1), arrival_ms(19, 23, 2)};
   RankTimeline path = path_of(arrivals);
   for (const std::size_t i : {1, 2, 4}) path.outcomes[i].slow_link = true;
   const Nanoseconds ms = 1'000'000;
@@ -596,8 +598,8 @@ TEST(Blocking, ComputeThatGoesOnDoesNotWait) {
     device.kernels.push_back({start, start + 100'000, 0, 0});
   }
   const LaunchIndex launches(process.api_calls);
-  std::vector<Arrival> arrivals{arrival(50'000, 180'000, 1), arrival(150'000, 320'000, 1),
-                                arrival(215'000, 216'000, 1)};
+  std::vector<TraceArrival> arrivals{arrival(50'000, 180'000, 1), arrival(150'000, 320'000, 1),
+                                     arrival(215'000, 216'000, 1)};
   mark_blocking({trace, process, device, launches, {false}}, arrivals);
   EXPECT_FALSE(arrivals[0].blocking) << "compute ran for 50 of the last 50 us";
   EXPECT_TRUE(arrivals[1].blocking) << "it had waited since 210 us";
@@ -605,21 +607,21 @@ TEST(Blocking, ComputeThatGoesOnDoesNotWait) {
 }
 
 TEST(RankTimeline, WithoutMessageSizesARoleDoesNotRestOnInferredCommunicators) {
-  std::vector<Arrival> arrivals = steps_of(1, 2, false, 4), more = arrivals;
+  std::vector<TraceArrival> arrivals = steps_of(1, 2, false, 4), more = arrivals;
   more.push_back(arrival(3500, 3510, 2));
-  for (Arrival& a : arrivals) a.call_bytes = -1;
-  for (Arrival& a : more) a.call_bytes = -1;
+  for (TraceArrival& a : arrivals) a.call_bytes = -1;
+  for (TraceArrival& a : more) a.call_bytes = -1;
   EXPECT_EQ(role(arrivals, 5), role(arrivals)) << "their sizes may be wrong";
   EXPECT_EQ(role(more), role(arrivals)) << "what a lane carries in most steps";
-  std::vector<Arrival> one_lane = arrivals;
-  for (Arrival& a : one_lane) a.communicator = 1;
+  std::vector<TraceArrival> one_lane = arrivals;
+  for (TraceArrival& a : one_lane) a.communicator = 1;
   EXPECT_NE(role(one_lane), role(arrivals));
 }
 
 TEST(RankTimeline, WithoutMessageSizesTheKernelsTellRolesApart) {
-  std::vector<Arrival> arrivals{arrival(0, 10, 1), arrival(20, 30, 2), arrival(40, 50, 1)};
+  std::vector<TraceArrival> arrivals{arrival(0, 10, 1), arrival(20, 30, 2), arrival(40, 50, 1)};
   EXPECT_EQ(path_of(arrivals, {}, 4, 17).role, path_of(arrivals, {}, 4, 18).role) << "sizes are known";
-  for (Arrival& a : arrivals) a.call_bytes = -1;
+  for (TraceArrival& a : arrivals) a.call_bytes = -1;
   EXPECT_EQ(path_of(arrivals, {}, 4, 17).role, path_of(arrivals, {}, 4, 17).role);
   EXPECT_NE(path_of(arrivals, {}, 4, 17).role, path_of(arrivals, {}, 4, 18).role);
   arrivals.front().call_bytes = 8;

@@ -19,10 +19,10 @@ using testing::RankFixture;
 
 constexpr Nanoseconds us = 1000;
 
-Arrival arrival_at(Nanoseconds enter_ns, Nanoseconds exit_ns, std::int32_t index) {
-  Arrival arrival;
-  arrival.enter_ns = enter_ns;
-  arrival.exit_ns = exit_ns;
+TraceArrival arrival_at(Nanoseconds enter_ns, Nanoseconds exit_ns, std::int32_t index) {
+  TraceArrival arrival;
+  arrival.enter = TraceTime(enter_ns);
+  arrival.exit = TraceTime(exit_ns);
   arrival.index = index;
   arrival.stream = 1;
   return arrival;
@@ -38,8 +38,8 @@ struct MadeRank {
     arrivals = {arrival_at(work_ns, exit_ns, 0)};
     pieces = fold_activity(fixture.events(), arrivals);
     ReplayArrival met;
-    met.enter_ns = work_ns;
-    met.exit_ns = exit_ns;
+    met.enter = JobTime(work_ns);
+    met.exit = JobTime(exit_ns);
     met.instance = 0;
     met.place = 1;
     met.step = 0;
@@ -48,7 +48,7 @@ struct MadeRank {
   ReplayRank rank() const { return {pieces, of_replay}; }
 
   RankFixture fixture;
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   std::vector<ActivityPiece> pieces;
   std::vector<ReplayArrival> of_replay;
 };
@@ -167,7 +167,7 @@ TEST(ActivityGraph, AKernelWhoseCallWasLostComesAfterWhatHadStarted) {
   rank.kernel("lost", 300 * us, 400 * us);
   rank.kernel("ncclAllReduce", 400 * us, 600 * us, 2);
   rank.kernel("b", 600 * us, 700 * us, 3);
-  const std::vector<Arrival> arrivals{arrival_at(400 * us, 600 * us, 0)};
+  const std::vector<TraceArrival> arrivals{arrival_at(400 * us, 600 * us, 0)};
   const std::vector<ActivityPiece> pieces = fold_activity(rank.events(), arrivals);
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[0].gpu_ns, 380U * us);  // with the one that was lost
@@ -207,7 +207,7 @@ struct RecordedRank {
   }
 
   OneRank rank;
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   std::uint32_t next = 100;
 };
 
@@ -314,8 +314,8 @@ TEST(Replay, ComputeBesideACollectiveIsOverEarlierWhereThatIs) {
     reduce.arrival = 0;
     pieces = {work, reduce};
     ReplayArrival met;
-    met.enter_ns = enter_ns;
-    met.exit_ns = 610 * us;
+    met.enter = JobTime(enter_ns);
+    met.exit = JobTime(610 * us);
     met.instance = 0;
     met.place = 1;
     arrivals = {met};
@@ -357,8 +357,8 @@ TEST(Replay, AStepIsPredictedFromTheOneBefore) {
       pieces.push_back(work);
       pieces.push_back(reduce);
       ReplayArrival met;
-      met.enter_ns = start_ns + work_ns;
-      met.exit_ns = end_ns;
+      met.enter = JobTime(start_ns + work_ns);
+      met.exit = JobTime(end_ns);
       met.instance = step;
       met.own_place = 1;
       met.step = step;
@@ -410,12 +410,12 @@ struct RankOfRounds {
       if (round == lost_round) continue;
       fixture.kernel("ncclAllReduce", launch_ns + us, start_ns + work_ns, start_ns + 350 * us);
       ReplayArrival met;
-      met.enter_ns = start_ns + work_ns;
-      met.exit_ns = start_ns + 350 * us;
+      met.enter = JobTime(start_ns + work_ns);
+      met.exit = JobTime(start_ns + 350 * us);
       met.instance = round;
       met.place = static_cast<std::uint64_t>(round) + 1;
       met.step = round;
-      arrivals.push_back(arrival_at(met.enter_ns, met.exit_ns, static_cast<std::int32_t>(arrivals.size())));
+      arrivals.push_back(arrival_at(met.enter.ns, met.exit.ns, static_cast<std::int32_t>(arrivals.size())));
       of_replay.push_back(met);
     }
     fixture.kernel("adam", 30 * us, (100 + rounds * 350) * us, (150 + rounds * 350) * us);
@@ -424,7 +424,7 @@ struct RankOfRounds {
   ReplayRank rank() const { return {pieces, of_replay}; }
 
   RankFixture fixture;
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   std::vector<ActivityPiece> pieces;
   std::vector<ReplayArrival> of_replay;
 };

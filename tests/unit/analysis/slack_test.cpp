@@ -30,8 +30,8 @@ struct HandMadeRank {
     piece.arrival = static_cast<std::int32_t>(arrivals.size());
     if (waits_for >= 0) piece.waits[1] = {waits_for, after_ns};
     ReplayArrival arrival;
-    arrival.enter_ns = enter_ns;
-    arrival.exit_ns = exit_ns;
+    arrival.enter = JobTime(enter_ns);
+    arrival.exit = JobTime(exit_ns);
     arrival.instance = instance;
     arrival.step = step;
     arrivals.push_back(arrival);
@@ -138,8 +138,8 @@ RankTimeline timeline_of(
     PathArrival arrival;
     arrival.step = step;
     arrival.operation = operation;
-    arrival.enter_ns = enter_ns;
-    arrival.exit_ns = exit_ns;
+    arrival.enter = TraceTime(enter_ns);
+    arrival.exit = TraceTime(exit_ns);
     Outcome outcome;
     outcome.matched = outcome.split_told = wait_ns >= 0;
     outcome.wait_ns = std::max<Nanoseconds>(wait_ns, 0);

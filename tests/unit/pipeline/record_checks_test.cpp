@@ -20,9 +20,9 @@ LocalTrace sound_trace() {
   rank.steps.start_ns = {0, 100};
   rank.arrivals.resize(2);
   for (std::int32_t i = 0; i < 2; ++i) {
-    Arrival& one = rank.arrivals[static_cast<std::size_t>(i)];
-    one.enter_ns = 10 * i;
-    one.exit_ns = 10 * i + 5;
+    TraceArrival& one = rank.arrivals[static_cast<std::size_t>(i)];
+    one.enter = TraceTime(10 * i);
+    one.exit = TraceTime(10 * i + 5);
     one.index = one.position = i;
     one.step = 0;
   }
@@ -55,8 +55,8 @@ TEST(RecordChecks, NumbersNameWhatIsThere) {
       [](LocalRank& rank) { rank.arrivals[1].position = 0; },
       [](LocalRank& rank) { rank.arrivals[1].step = 2; },
       [](LocalRank& rank) { rank.arrivals[1].operation = static_cast<Operation>(200); },
-      [](LocalRank& rank) { rank.arrivals[1].exit_ns = std::int64_t{1} << 62; },
-      [](LocalRank& rank) { rank.arrivals[0].enter_ns = 11; },
+      [](LocalRank& rank) { rank.arrivals[1].exit = TraceTime(std::int64_t{1} << 62); },
+      [](LocalRank& rank) { rank.arrivals[0].enter = TraceTime(11); },
       [](LocalRank& rank) {
         rank.steps.start_ns = {100, 0};
       },
