@@ -13,7 +13,7 @@ namespace nsys_explain::clock {
 /// arithmetic, equal on every machine.
 inline constexpr double drift_steps_per_ppb = 1024.0 * 1024.0;
 
-/// What job time is session time where no clock is known better.
+/// Of a session whose clock is taken as it is: job time is session time.
 inline const SessionClock as_recorded;
 
 /// Job time of session time u: with x = u - offset, x - floor(drift * (x - pivot) + 1/2), the drift rounded to its

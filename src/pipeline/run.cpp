@@ -227,7 +227,7 @@ void Run::relate() {
     clock_ = estimate_clock(communicator_, ranks_, cross_, clock_options);
     ranks_.warnings.insert(ranks_.warnings.end(), clock_.warnings.begin(), clock_.warnings.end());
     apply_clock(communicator_, clock_, ranks_, cross_, local_traces_);
-    return_freed_memory();  // arrivals, of which paths and blocks have been made
+    return_freed_memory();  // arrivals, of which timelines and blocks have been made
   });
   phases_.collective("gathering tables",
                      [&] { rank_tables_ = gather_rank_tables(communicator_, ranks_.numbers, local_traces_); });
@@ -328,7 +328,7 @@ int Run::publish() {
 }
 
 void Run::write_report() {
-  if (!timeline_) release_paths(local_traces_);  // nobody asks for them any more
+  if (!timeline_) release_timelines(local_traces_);  // nobody asks for them any more
   return_freed_memory();
   phases_.collective("writing results", [&] {
     write_results(communicator_, job_, report_, cross_, attribution_.step_rows, local_traces_, directory_.get());

@@ -20,7 +20,7 @@ constexpr int most_together = 4;
 std::int64_t arrivals_of(const std::vector<LocalTrace>& local_traces) {
   std::int64_t arrivals = 0;
   for (const LocalTrace& trace : local_traces) {
-    for (const LocalRank& rank : trace.ranks) arrivals += std::ssize(rank.path.arrivals);
+    for (const LocalRank& rank : trace.ranks) arrivals += std::ssize(rank.timeline.arrivals);
   }
   return arrivals;
 }

@@ -40,15 +40,15 @@ Interval when_late(const Straggler& straggler, const StepStarts& steps) {
 /// Trace ranks, ascending.
 using TraceRanks = std::span<const std::int32_t>;
 
-/// A host that sends and one that receives are at different places of the program, whatever their roles.
+/// A host that sends and one that receives are at different program positions, whatever their roles.
 bool is_message(const Instance& instance, std::span<const InstanceArrival> arrivals) {
   return instance.operation == Operation::send_recv && arrivals.front().timing_source == TimingSource::host_call;
 }
 
 /// The straggler, then the members whose work is nearest to the median: of its role, if there are any. Who shares its
 /// place, and so its trouble, is no measure.
-void add_members(std::span<const InstanceArrival> arrivals, bool at_one_place, std::int32_t straggler, TraceRanks place,
-                 const RoleOfRank& role_of, Proposal& proposal) {
+void add_members(std::span<const InstanceArrival> arrivals, bool at_one_position, std::int32_t straggler,
+                 TraceRanks place, const RoleOfRank& role_of, Proposal& proposal) {
   std::vector<Member> peers, alike;
   for (const InstanceArrival& arrival : arrivals) {
     const Member member{arrival.enter, arrival.work_ns, arrival.trace_rank, 0};
@@ -56,7 +56,7 @@ void add_members(std::span<const InstanceArrival> arrivals, bool at_one_place, s
       proposal.members[0] = member;
     } else if (arrival.work_ns != no_time && !std::binary_search(place.begin(), place.end(), arrival.trace_rank)) {
       peers.push_back(member);
-      if (at_one_place && role_of(arrival.trace_rank) == role_of(straggler)) alike.push_back(member);
+      if (at_one_position && role_of(arrival.trace_rank) == role_of(straggler)) alike.push_back(member);
     }
   }
   proposal.alike = alike.empty() ? 0 : 1;
@@ -115,18 +115,18 @@ StragglerNumbers number_stragglers(std::span<Straggler* const> late, const JobRa
 /// program; where such an arrival is not matched, the next one that is names the case, or none.
 void propose_longest_work(const LocalRank& rank, const Straggler& straggler, const StepStarts& steps,
                           std::span<const std::int64_t> first_instance, Proposal proposal, Shortlist& shortlist) {
-  if (rank.path.arrivals.empty()) return;
+  if (rank.timeline.arrivals.empty()) return;
   Interval late = when_late(straggler, steps);
   if (late.start_ns == no_time)
-    late = {rank.clock(rank.path.arrivals.front().enter).ns, rank.clock(rank.path.arrivals.back().enter).ns};
-  const auto is_in_own_step = [&](const analysis::PathArrival& arrival) {
+    late = {rank.clock(rank.timeline.arrivals.front().enter).ns, rank.clock(rank.timeline.arrivals.back().enter).ns};
+  const auto is_in_own_step = [&](const analysis::TimelineArrival& arrival) {
     const std::int64_t step = steps.first_number + arrival.step;
     return !has_own_steps(straggler) || (step >= *straggler.first_step && step <= *straggler.last_step);
   };
   const analysis::Outcome* next = nullptr;  // of the latest matched arrival that was passed, from the end on
-  for (std::size_t i = rank.path.arrivals.size(); i-- > 0;) {
-    const analysis::PathArrival& arrival = rank.path.arrivals[i];
-    if (arrival.matched) next = &rank.path.outcomes[i];
+  for (std::size_t i = rank.timeline.arrivals.size(); i-- > 0;) {
+    const analysis::TimelineArrival& arrival = rank.timeline.arrivals[i];
+    if (arrival.matched) next = &rank.timeline.outcomes[i];
     if (!arrival.compared || !arrival.whole_step || arrival.excess_work_ns <= 0) continue;
     if (!is_in_own_step(arrival)) continue;
     proposal.instance = no_instance;
@@ -138,7 +138,7 @@ void propose_longest_work(const LocalRank& rank, const Straggler& straggler, con
     proposal.members[0] = {proposal.last_enter, arrival.work_ns, rank.trace_rank, 0};
     proposal.member_count = 1;
     proposal.alike = 1;
-    proposal.place = {rank.path.role, analysis::place_in_step(arrival), arrival.step};
+    proposal.position = {rank.timeline.role, analysis::position_in_step(arrival), arrival.step};
     if (shortlist.would_take(proposal)) shortlist.offer(proposal);
   }
 }
@@ -146,23 +146,23 @@ void propose_longest_work(const LocalRank& rank, const Straggler& straggler, con
 /// Cases by delay, whoever is late: the arrivals before which most of what others waited came about. What they waited
 /// may lie in collectives of several groups, and after others in which nobody waited.
 void propose_delays(const LocalRank& rank, std::span<const std::int64_t> first_instance, Shortlist& shortlist) {
-  const analysis::RankTimeline& path = rank.path;
-  for (const auto& [index, caused_ns] : path.caused_ns) {
+  const analysis::RankTimeline& timeline = rank.timeline;
+  for (const auto& [index, caused_ns] : timeline.caused_ns) {
     const auto at = static_cast<std::size_t>(index);
-    const analysis::PathArrival& arrival = path.arrivals[at];
-    const auto met = std::find_if(path.arrivals.begin() + index, path.arrivals.end(),
-                                  [](const analysis::PathArrival& later) { return later.matched; });
+    const analysis::TimelineArrival& arrival = timeline.arrivals[at];
+    const auto met = std::find_if(timeline.arrivals.begin() + index, timeline.arrivals.end(),
+                                  [](const analysis::TimelineArrival& later) { return later.matched; });
     Proposal proposal;
     proposal.caused_wait_ns = caused_ns;
-    if (met == path.arrivals.end() || !arrival.has_peers || !shortlist.would_take(proposal)) continue;
-    const analysis::Outcome& outcome = path.outcomes[static_cast<std::size_t>(met - path.arrivals.begin())];
+    if (met == timeline.arrivals.end() || !arrival.has_peers || !shortlist.would_take(proposal)) continue;
+    const analysis::Outcome& outcome = timeline.outcomes[static_cast<std::size_t>(met - timeline.arrivals.begin())];
     proposal.instance = first_instance[static_cast<std::size_t>(outcome.communicator)] + outcome.sequence;
     proposal.last_enter = rank.clock(arrival.enter);
     proposal.own_lateness_ns = proposal.longer_ns = std::max<Nanoseconds>(0, arrival.excess_work_ns);
     proposal.members[0] = {proposal.last_enter, arrival.work_ns, rank.trace_rank, 0};
     proposal.member_count = 1;
     proposal.alike = 1;
-    proposal.place = {path.role, analysis::place_in_step(arrival), arrival.step};
+    proposal.position = {timeline.role, analysis::position_in_step(arrival), arrival.step};
     shortlist.offer(proposal);
   }
 }

@@ -183,13 +183,13 @@ Interval trace_window(const clock::TraceClock& clock, const Interval& job) {
   return {clock.trace_time(JobTime(job.start_ns)).ns, clock.trace_time(JobTime(job.end_ns)).ns};
 }
 
-/// The waits of a trace rank in collectives, from its path: no trace is needed.
+/// The waits of a trace rank in collectives, from its timeline: no trace is needed.
 void add_waits(const LocalRank& rank, const Seat& seat, View& view) {
   std::map<std::int32_t, std::uint32_t> names;
-  for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
-    const analysis::Outcome& outcome = rank.path.outcomes[i];
-    if (!rank.path.arrivals[i].matched || outcome.wait_ns <= 0) continue;
-    const Nanoseconds enter_ns = rank.clock(rank.path.arrivals[i].enter).ns;
+  for (std::size_t i = 0; i < rank.timeline.arrivals.size(); ++i) {
+    const analysis::Outcome& outcome = rank.timeline.outcomes[i];
+    if (!rank.timeline.arrivals[i].matched || outcome.wait_ns <= 0) continue;
+    const Nanoseconds enter_ns = rank.clock(rank.timeline.arrivals[i].enter).ns;
     if (enter_ns >= seat.window.end_ns || enter_ns + outcome.wait_ns < seat.window.start_ns) continue;
     const auto [name, is_new] =
         names.try_emplace(outcome.last_trace_rank, static_cast<std::uint32_t>(view.names.size()));

@@ -25,19 +25,21 @@ std::optional<WorkProfile> find_profile(const LocalRank& rank, JobTime enter) {
   return found != profiles.end() && rank.clock(found->enter) == enter ? std::optional(*found) : std::nullopt;
 }
 
-/// The profile of the arrival at a place of the program, with its work; none where the rank does not get there.
-std::optional<std::pair<WorkProfile, Nanoseconds>> find_profile(const LocalRank& rank, const ProgramPlace& place) {
-  if (rank.path.role != place.role) return std::nullopt;
-  for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
-    const analysis::PathArrival& arrival = rank.path.arrivals[i];
-    if (arrival.step == place.step && analysis::place_in_step(arrival) == place.in_step)
+/// The profile of the arrival at a program position, with its work; none where the rank does not get there.
+std::optional<std::pair<WorkProfile, Nanoseconds>> find_profile(const LocalRank& rank,
+                                                                const ProgramPosition& position) {
+  if (rank.timeline.role != position.role) return std::nullopt;
+  for (std::size_t i = 0; i < rank.timeline.arrivals.size(); ++i) {
+    const analysis::TimelineArrival& arrival = rank.timeline.arrivals[i];
+    if (arrival.step == position.step && analysis::position_in_step(arrival) == position.in_step)
       return std::pair(rank.profiles.rows()[i], arrival.work_ns);
   }
   return std::nullopt;
 }
 
 /// The straggler and up to `most_peers` of its peers elsewhere, evenly spread.
-std::vector<std::int32_t> members_at_place(const Straggler& straggler, const JobRanks& job, const RoleOfRank& role_of) {
+std::vector<std::int32_t> members_at_position(const Straggler& straggler, const JobRanks& job,
+                                              const RoleOfRank& role_of) {
   const std::vector<std::int32_t> peers = peers_elsewhere(straggler, job, role_of);
   std::vector<std::int32_t> members{straggler.trace_rank};
   const std::size_t kept = std::min(peers.size(), most_peers);
@@ -55,14 +57,14 @@ struct Answer {
 
 /// What the local ranks know of one proposal.
 void answer(std::int32_t number, const Proposal& proposal, const std::map<std::int32_t, const LocalRank*>& local_ranks,
-            std::span<const std::int32_t> at_place, std::vector<Answer>& answers) {
-  for (const std::int32_t trace_rank : at_place) {
+            std::span<const std::int32_t> at_position, std::vector<Answer>& answers) {
+  for (const std::int32_t trace_rank : at_position) {
     const auto rank = local_ranks.find(trace_rank);
     if (rank == local_ranks.end()) continue;
-    const auto found = find_profile(*rank->second, proposal.place);
+    const auto found = find_profile(*rank->second, proposal.position);
     if (found && found->second != no_time) answers.push_back({number, trace_rank, found->second, found->first});
   }
-  if (!at_place.empty()) return;
+  if (!at_position.empty()) return;
   for (const Member& member : std::span(proposal.members).first(static_cast<std::size_t>(proposal.member_count))) {
     const auto rank = local_ranks.find(member.trace_rank);
     if (rank == local_ranks.end()) continue;
@@ -82,13 +84,14 @@ std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(
   std::vector<Answer> answers;
   for (std::size_t p = 0; p < proposals.size(); ++p) {
     const Proposal& proposal = proposals[p];
-    std::vector<std::int32_t> at_place;
-    if (proposal.place.known()) {
-      at_place = members_at_place(proposal.straggler == nobody ? alone(proposal.members[0].trace_rank)
-                                                               : *late[static_cast<std::size_t>(proposal.straggler)],
-                                  job, role_of);
+    std::vector<std::int32_t> at_position;
+    if (proposal.position.known()) {
+      at_position =
+          members_at_position(proposal.straggler == nobody ? alone(proposal.members[0].trace_rank)
+                                                           : *late[static_cast<std::size_t>(proposal.straggler)],
+                              job, role_of);
     }
-    answer(static_cast<std::int32_t>(p), proposal, local_ranks, at_place, answers);
+    answer(static_cast<std::int32_t>(p), proposal, local_ranks, at_position, answers);
   }
   std::vector<std::vector<analysis::CaseMember>> members(proposals.size());
   for (const Answer& one : communicator.all_gather(std::span<const Answer>(answers)).values)
@@ -114,13 +117,13 @@ std::optional<analysis::StragglerCase> make_case(const Proposal& proposal,
   return one;
 }
 
-/// The cases of one straggler, by who waited in an instance and by work at places of the program.
+/// The cases of one straggler, by who waited in an instance and by work at program positions.
 class BothKinds {
  public:
   void add(const Proposal& proposal, const analysis::StragglerCase& one) {
-    Kind& kind = proposal.place.known() ? by_place_ : by_instance_;
+    Kind& kind = proposal.position.known() ? by_position_ : by_instance_;
     kind.cases.push_back(one);
-    if (proposal.place.known() || proposal.alike != 0) kind.longer_ns += proposal.longer_ns;
+    if (proposal.position.known() || proposal.alike != 0) kind.longer_ns += proposal.longer_ns;
   }
 
   /// Those by instances, unless work shows clearly more of the straggler's own lateness. An instance in which nobody
@@ -129,9 +132,9 @@ class BothKinds {
   /// where that story leaves out what made it late, and the other kind has it: work that lies before an earlier
   /// collective looks longer here only because the peers' had begun before theirs was over.
   std::vector<analysis::StragglerCase> choose(analysis::LateIn late_in) && {
-    for (Kind* const kind : {&by_instance_, &by_place_}) analysis::pool_kernel_noise(kind->cases);
-    Kind *first = &by_instance_, *second = &by_place_;
-    if (2 * by_place_.longer_ns > 3 * by_instance_.longer_ns) std::swap(first, second);
+    for (Kind* const kind : {&by_instance_, &by_position_}) analysis::pool_kernel_noise(kind->cases);
+    Kind *first = &by_instance_, *second = &by_position_;
+    if (2 * by_position_.longer_ns > 3 * by_instance_.longer_ns) std::swap(first, second);
     const double of_first = analysis::share_that_counts(first->cases, late_in);
     const bool tells = of_first >= analysis::least_that_counts;
     return std::move(
@@ -143,7 +146,7 @@ class BothKinds {
     std::vector<analysis::StragglerCase> cases;
     Nanoseconds longer_ns = 0;
   };
-  Kind by_instance_, by_place_;
+  Kind by_instance_, by_position_;
 };
 
 }  // namespace

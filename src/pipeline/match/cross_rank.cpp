@@ -120,7 +120,7 @@ void apply_clock(const exchange::Communicator& communicator, const clock::ClockF
   }
   cross.arrivals = {};
   number_instances(communicator, cross);
-  make_paths(cross, local_traces);  // before the steps move away from the arrivals
+  make_timelines(cross, local_traces);  // before the steps move away from the arrivals
   for_each_with_rows(local_traces, [&](LocalRank& rank) {
     rank.clock = clock_of_session(rank.session);
     const auto to_job_time = [&](Nanoseconds& time_ns) { time_ns = rank.clock(TraceTime(time_ns)).ns; };

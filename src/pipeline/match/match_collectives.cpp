@@ -179,9 +179,9 @@ bool is_told_by_order(std::span<const PlannedCommunicator> communicators) {
   });
 }
 
-analysis::RankTimeline path_of(const LocalRank& rank, const RoutesOfRank& routes,
-                               std::span<const PlannedCommunicator> planned) {
-  std::vector<analysis::PathCommunicator> members;
+analysis::RankTimeline rank_timeline_of(const LocalRank& rank, const RoutesOfRank& routes,
+                                        std::span<const PlannedCommunicator> planned) {
+  std::vector<analysis::TimelineCommunicator> members;
   for (const auto& [key, route] : routes) {
     members.push_back({key, planned[route.communicator].size, planned[route.communicator].trace_ranks});
   }
@@ -189,12 +189,13 @@ analysis::RankTimeline path_of(const LocalRank& rank, const RoutesOfRank& routes
   if (std::any_of(rank.arrivals.begin(), rank.arrivals.end(), is_withheld)) {
     const auto place = std::partition_point(
         members.begin(), members.end(),
-        [](const analysis::PathCommunicator& member) { return member.key < collectives::withheld_key; });
+        [](const analysis::TimelineCommunicator& member) { return member.key < collectives::withheld_key; });
     members.insert(place, {collectives::withheld_key, 1, std::span(&rank.trace_rank, 1)});
   }
-  analysis::RankTimeline path = analysis::make_path(rank.arrivals, std::move(members), rank.steps, rank.kernel_names);
-  path.trace_rank = rank.trace_rank;
-  return path;
+  analysis::RankTimeline timeline =
+      analysis::make_timeline(rank.arrivals, std::move(members), rank.steps, rank.kernel_names);
+  timeline.trace_rank = rank.trace_rank;
+  return timeline;
 }
 
 /// What the clock wants to know of every communicator: the sessions of its members.
@@ -298,11 +299,11 @@ CrossRank match_collectives(const exchange::Communicator& communicator, const Jo
   return cross;
 }
 
-void make_paths(const CrossRank& cross, std::vector<LocalTrace>& local_traces) {
+void make_timelines(const CrossRank& cross, std::vector<LocalTrace>& local_traces) {
   const Routes routes(cross.communicators, cross.units);
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
-      rank.path = path_of(rank, routes.of(rank), cross.communicators);
+      rank.timeline = rank_timeline_of(rank, routes.of(rank), cross.communicators);
       release(rank.arrivals);
     }
   }

@@ -62,7 +62,7 @@ class UnitArrivals {
   /// A member of a unit at home.
   struct LocalMember {
     const std::vector<TraceArrival>* arrivals = nullptr;  ///< of its trace rank
-    std::vector<std::uint32_t> places;                    ///< among them, of the unit's, by position
+    std::vector<std::uint32_t> indices;                   ///< among them, of the unit's, by position
   };
   struct Unit {
     std::vector<LocalMember> members;  ///< by trace rank; none unless at home

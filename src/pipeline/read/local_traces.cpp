@@ -329,10 +329,10 @@ std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrac
   return traces;
 }
 
-void release_paths(std::vector<LocalTrace>& local_traces) {
+void release_timelines(std::vector<LocalTrace>& local_traces) {
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
-      release(rank.path);
+      release(rank.timeline);
       rank.profiles.release();
     }
   }

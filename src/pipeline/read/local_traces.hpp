@@ -38,14 +38,14 @@ struct LocalRank {
   std::int32_t trace_rank = -1;        ///< set once the ranks of the whole job are resolved
   std::size_t session = 0;             ///< index into the run's sessions, set at the same time
   Budget budget;                       ///< trace time until the clock is known
-  std::vector<TraceArrival> arrivals;  ///< until the path is made of them
+  std::vector<TraceArrival> arrivals;  ///< until the timeline is made of them
   analysis::Steps steps;               ///< trace time until the clock is known
   std::vector<std::int32_t>
-      steps_with_more;             ///< of these (analysis::steps_with_more); none where the user chose what is analysed
-  analysis::RankTimeline path;     ///< of the arrivals, once they are matched
-  std::uint64_t kernel_names = 0;  ///< analysis::names_of_kernels
-  PackedRows<WorkProfile> profiles;              ///< of every arrival, in enter order
-  PackedRows<analysis::ActivityPiece> pieces;    ///< trace time
+      steps_with_more;  ///< of these (analysis::steps_with_more); none where the user chose what is analysed
+  analysis::RankTimeline timeline;   ///< of the arrivals, once they are matched
+  std::uint64_t kernel_names = 0;    ///< analysis::names_of_kernels
+  PackedRows<WorkProfile> profiles;  ///< of every arrival, in enter order
+  PackedRows<analysis::TracePiece> pieces;
   PackedRows<analysis::ExposedStretch> exposed;  ///< likewise
   std::vector<collectives::CommunicatorMembership> memberships;
   std::map<std::uint64_t, std::string> communicator_names;  ///< what the program calls them, by key
@@ -135,8 +135,8 @@ void for_each_with_rows(std::vector<LocalTrace>& local_traces, const Use& use) {
   }
 }
 
-/// Gives back what paths and profiles take.
-void release_paths(std::vector<LocalTrace>& local_traces);
+/// Gives back what timelines and profiles take.
+void release_timelines(std::vector<LocalTrace>& local_traces);
 
 /// Reads an input a second time, as read_local_traces does, and shows the events of each of its ranks to `visit`;
 /// kernels and calls only as far as `part` says. `windows`: what was analysed of it (LocalTrace::windows). Throws

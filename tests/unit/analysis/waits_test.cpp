@@ -25,7 +25,7 @@ InstanceArrival member(std::int32_t rank, Nanoseconds enter, Nanoseconds exit) {
 
 /// All clocks are related, every difference is known to 10 ns.
 const ClockKnowledge ten{[](std::int32_t) { return 0; },
-                         [](std::int32_t, std::int32_t, Nanoseconds) -> Nanoseconds { return 10; }};
+                         [](std::int32_t, std::int32_t, JobTime) -> Nanoseconds { return 10; }};
 
 /// Waits, then lateness where each member's work beyond its peers' is known.
 void compute_all(MatchedBlock& block, std::initializer_list<Nanoseconds> excess_work) {
@@ -80,8 +80,8 @@ TEST(Waits, LastArriverBelowThreeUncertaintiesIsNotResolved) {
 TEST(Waits, TheUncertaintyIsThatOfTheLastTwoAtTheirTime) {
   // The clocks of ranks 1 and 2 are tied closely, and all of them drift apart with time.
   const ClockKnowledge clock{[](std::int32_t) { return 0; },
-                             [](std::int32_t a, std::int32_t b, Nanoseconds at_ns) -> Nanoseconds {
-                               return std::abs(a - b) * (at_ns < 50'000 ? 10 : 100);
+                             [](std::int32_t a, std::int32_t b, JobTime at) -> Nanoseconds {
+                               return std::abs(a - b) * (at.ns < 50'000 ? 10 : 100);
                              }};
   const std::vector<InstanceArrival> members{member(0, 0, 200), member(1, 100, 200), member(2, 150, 200)};
   MatchedBlock early = block_of(members);

@@ -27,7 +27,7 @@ LocalTrace sound_trace() {
     one.step = 0;
   }
   rank.profiles = PackedRows(std::vector<WorkProfile>(2));
-  std::vector<analysis::ActivityPiece> pieces(2);
+  std::vector<analysis::TracePiece> pieces(2);
   pieces[0].kind = analysis::PieceKind::collective;
   pieces[0].arrival = 1;
   pieces[1].waits[0].piece = 0;
@@ -61,9 +61,9 @@ TEST(RecordChecks, NumbersNameWhatIsThere) {
         rank.steps.start_ns = {100, 0};
       },
       [](LocalRank& rank) { change<WorkProfile>(rank.profiles, [](auto& rows) { rows.pop_back(); }); },
-      [](LocalRank& rank) { change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[0].arrival = 2; }); },
+      [](LocalRank& rank) { change<analysis::TracePiece>(rank.pieces, [](auto& rows) { rows[0].arrival = 2; }); },
       [](LocalRank& rank) {
-        change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[1].waits[2].piece = 1; });
+        change<analysis::TracePiece>(rank.pieces, [](auto& rows) { rows[1].waits[2].piece = 1; });
       },
       [](LocalRank& rank) { change<analysis::ExposedStretch>(rank.exposed, [](auto& rows) { rows[0].arrival = -2; }); },
       [](LocalRank& rank) {
