@@ -59,7 +59,7 @@ class JobClock {
   bool is_straight_;
 };
 
-/// The clock of the traces of a session, which begin at `start`: to job time, and back. no_time stays no_time.
+/// The clock of the traces of a session, which begin at `start`: to job time, where no_time stays no_time, and back.
 class TraceClock {
  public:
   TraceClock() = default;

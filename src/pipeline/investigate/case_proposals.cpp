@@ -111,8 +111,8 @@ StragglerNumbers number_stragglers(std::span<Straggler* const> late, const JobRa
 
 /// Cases by work: the other members of what a place delayed are often of the place, too, and what made a trace rank
 /// late may lie before an earlier collective, in which nobody waited for it, or which nothing matches. So the arrivals
-/// of the (costliest) trace rank whose work was longest, beyond that of ranks of its role at the same place of the
-/// program; where such an arrival is not matched, the next one that is names the case, or none.
+/// of the (costliest) trace rank whose work was longest, beyond that of ranks of its role at the same program
+/// position; where such an arrival is not matched, the next one that is names the case, or none.
 void propose_longest_work(const LocalRank& rank, const Straggler& straggler, const StepStarts& steps,
                           std::span<const std::int64_t> first_instance, Proposal proposal, Shortlist& shortlist) {
   if (rank.timeline.arrivals.empty()) return;
