@@ -13,8 +13,8 @@
 #include "help.hpp"
 #include "pipeline/commands/compare.hpp"
 #include "pipeline/commands/show.hpp"
-#include "pipeline/run/job.hpp"
-#include "pipeline/run/own_process.hpp"
+#include "pipeline/tool_rank/job.hpp"
+#include "pipeline/tool_rank/own_process.hpp"
 #include "serve/serve.hpp"
 
 namespace nsys_explain {

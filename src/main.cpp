@@ -16,9 +16,9 @@
 #include "exchange/session.hpp"
 #include "help.hpp"
 #include "pipeline/read/inputs.hpp"
-#include "pipeline/run/job.hpp"
-#include "pipeline/run/visible_lines.hpp"
-#include "pipeline/run/watch.hpp"
+#include "pipeline/tool_rank/job.hpp"
+#include "pipeline/tool_rank/visible_lines.hpp"
+#include "pipeline/tool_rank/watch.hpp"
 
 namespace {
 

@@ -49,7 +49,7 @@ ALLOWED = {
 # Rooms of a module, in the order of work.
 ROOMS = {
     "analysis": ("statistics", "trace", "window", "waits", "replay", "links", "tables", "verdict", "causes", "findings", "questions", "problems", "compare"),
-    "pipeline": ("run", "read", "match", "attribute", "investigate", "write", "commands"),
+    "pipeline": ("tool_rank", "read", "match", "attribute", "investigate", "write", "commands"),
 }
 
 LIBRARIES = {

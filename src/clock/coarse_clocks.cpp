@@ -154,9 +154,9 @@ void CoarseClocks::relate(const SessionRelation& relation) {
   }
 }
 
-Nanoseconds CoarseClocks::to_common(std::int32_t session, Nanoseconds t_ns) const {
+Nanoseconds CoarseClocks::to_common(std::int32_t session, SessionTime time) const {
   const Line& line = line_[static_cast<std::size_t>(session)];
-  return t_ns + std::llround(line.offset_ns + line.slope * static_cast<double>(t_ns - centre_ns_));
+  return time.ns + std::llround(line.offset_ns + line.slope * static_cast<double>(time.ns - centre_ns_));
 }
 
 namespace {

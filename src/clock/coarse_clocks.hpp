@@ -66,7 +66,7 @@ class CoarseClocks {
   /// Only sessions of one component can be compared. A component bears the number of one of its sessions, and its
   /// common time is that one's.
   std::int32_t component_of(std::int32_t session) const { return component_[static_cast<std::size_t>(session)]; }
-  Nanoseconds to_common(std::int32_t session, Nanoseconds t_ns) const;
+  Nanoseconds to_common(std::int32_t session, SessionTime time) const;
   Nanoseconds centre_ns() const { return centre_ns_; }
 
  private:

@@ -10,7 +10,7 @@
 
 #include "clock/estimator.hpp"
 #include "clock/host_ties.hpp"
-#include "clock/job_time.hpp"
+#include "clock/job_clock.hpp"
 #include "clock/quality.hpp"
 #include "clock/samples.hpp"
 

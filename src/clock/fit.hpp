@@ -33,7 +33,7 @@ struct ClockErrors {
 Nanoseconds difference_uncertainty_ns(const std::vector<SessionClock>& clocks, const ClockErrors& errors,
                                       std::size_t session_a, std::size_t session_b, Nanoseconds at_ns);
 
-/// One member's part in a matched instance, in session time (UTC by its report - epoch).
+/// One member's part in a matched instance; session time.
 struct ObservedMember {
   Nanoseconds enter_ns = 0;
   Nanoseconds exit_ns = 0;

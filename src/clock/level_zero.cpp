@@ -64,8 +64,8 @@ Nanoseconds job_epoch_utc_ns(std::span<const Session> sessions) {
   return epoch == no_time ? 0 : epoch;
 }
 
-Nanoseconds session_start_ns(const Session& session, Nanoseconds epoch_utc_ns) {
-  return session.utc_start_ns == no_time ? 0 : session.utc_start_ns - epoch_utc_ns;
+SessionTime session_start(const Session& session, Nanoseconds epoch_utc_ns) {
+  return SessionTime(session.utc_start_ns == no_time ? 0 : session.utc_start_ns - epoch_utc_ns);
 }
 
 LevelZero level_zero(std::span<const Session> sessions, const ClockOptions& options) {
@@ -86,8 +86,8 @@ LevelZero level_zero(std::span<const Session> sessions, const ClockOptions& opti
     if (sessions_of_unit[unit] > 1) {
       const bool is_reference = first_of_unit[unit] == s;
       clock.method = ClockMethod::host_clock;
-      clock.offset_ns = (session_start_ns(sessions[s], epoch) - sessions[s].system_clock_ns) -
-                        (session_start_ns(reference, epoch) - reference.system_clock_ns);
+      clock.offset_ns = (session_start(sessions[s], epoch) - session_start(reference, epoch)) -
+                        (sessions[s].system_clock_ns - reference.system_clock_ns);
       clock.uncertainty_ns = is_reference ? 0 : host_clock_uncertainty_ns;
     }
     result.clocks.push_back(std::move(clock));

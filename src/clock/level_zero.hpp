@@ -29,7 +29,7 @@ Nanoseconds job_epoch_utc_ns(std::span<const Session> sessions);
 
 /// Session time of trace time 0: UTC start - epoch; 0 where the session recorded no UTC start (its offset then says
 /// nothing until something relates it).
-Nanoseconds session_start_ns(const Session& session, Nanoseconds epoch_utc_ns);
+SessionTime session_start(const Session& session, Nanoseconds epoch_utc_ns);
 
 /// What the files themselves say about their clocks.
 struct LevelZero {

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "clock/fixed_point.hpp"
-#include "clock/job_time.hpp"
+#include "clock/job_clock.hpp"
 #include "model/hash.hpp"
 
 namespace nsys_explain::clock {
@@ -157,8 +157,9 @@ struct BestOfOthers {
 
 Slack find_slack(const SampleSet& set, const SampleClocks& clocks, Nanoseconds pivot_ns, const Reduction& reduction) {
   std::vector<std::int64_t> up(clocks.size(), -unbounded), down(clocks.size(), -unbounded);  // negated: maxima
-  std::vector<JobTime> job_time;
-  for (const SessionClock& clock : clocks) job_time.emplace_back(clock, pivot_ns);
+  std::vector<JobClock> job_clocks;
+  for (const SessionClock& clock : clocks) job_clocks.emplace_back(clock, pivot_ns);
+  const auto job_time = [&](std::int32_t s, Nanoseconds u_ns) { return job_clocks[s](SessionTime(u_ns)).ns; };
   std::vector<Nanoseconds> enters, exits;
   for (const SampleGroup& group : set.own.groups) {
     if (!group.active || !synchronises(set, group)) continue;
@@ -171,8 +172,8 @@ Slack find_slack(const SampleSet& set, const SampleClocks& clocks, Nanoseconds p
     BestOfOthers latest_enter, earliest_exit;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const std::int32_t s = members[i].session;
-      enters.push_back(job_time[s](set.own.enter_ns[group.first + i]));
-      exits.push_back(job_time[s](members[i].exit_ns));
+      enters.push_back(job_time(s, set.own.enter_ns[group.first + i]));
+      exits.push_back(job_time(s, members[i].exit_ns));
       latest_enter.see(enters[i], s);
       earliest_exit.see(-exits[i], s);
     }

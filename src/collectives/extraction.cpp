@@ -41,23 +41,21 @@ std::uint32_t hash_name(std::string_view name) {
   return hash;
 }
 
-struct StreamArrival {
-  std::uint32_t stream_id = 0;
-  Arrival arrival;
-};
+/// Of one stream, in enter order.
+using OnStream = std::span<TraceArrival* const>;
 
-bool is_told(const Arrival& arrival) {
+bool is_told(const TraceArrival& arrival) {
   return arrival.communicator != 0;
 }
 
 /// True where no communicator comes back to the stream after another has used it: what lies between two calls of one
 /// communicator is that communicator's, too.
-bool share_no_stream(std::span<StreamArrival* const> on_stream) {
+bool share_no_stream(OnStream on_stream) {
   std::set<std::uint64_t> seen;
   std::uint64_t current = 0;
-  for (const StreamArrival* s : on_stream) {
-    if (!is_told(s->arrival) || s->arrival.communicator == current) continue;
-    current = s->arrival.communicator;
+  for (const TraceArrival* arrival : on_stream) {
+    if (!is_told(*arrival) || arrival->communicator == current) continue;
+    current = arrival->communicator;
     if (!seen.insert(current).second) return false;
   }
   return true;
@@ -66,7 +64,7 @@ bool share_no_stream(std::span<StreamArrival* const> on_stream) {
 /// What kernels of one name do on one communicator, as their calls tell: operations, and whether with several peers.
 using KernelUses = std::map<std::pair<std::uint64_t, std::uint32_t>, std::set<std::pair<Operation, bool>>>;
 
-void adopt(Arrival& kernel, std::uint64_t communicator, const KernelUses& uses) {
+void adopt(TraceArrival& kernel, std::uint64_t communicator, const KernelUses& uses) {
   kernel.communicator = communicator;
   kernel.evidence = Evidence::order;
   const auto use = uses.find({communicator, kernel.kernel_name_hash});
@@ -77,47 +75,46 @@ void adopt(Arrival& kernel, std::uint64_t communicator, const KernelUses& uses) 
 }
 
 /// Kernels whose calls were not recorded do what all others of their name do on their stream, where calls tell that.
-void adopt_operations(std::span<StreamArrival* const> on_stream) {
+void adopt_operations(OnStream on_stream) {
   std::map<std::uint32_t, std::set<std::pair<Operation, bool>>> uses;
-  for (const StreamArrival* s : on_stream) {
-    if (s->arrival.evidence != Evidence::kernel_name)
-      uses[s->arrival.kernel_name_hash].emplace(s->arrival.operation, s->arrival.peer_or_root == several_peers);
+  for (const TraceArrival* arrival : on_stream) {
+    if (arrival->evidence != Evidence::kernel_name)
+      uses[arrival->kernel_name_hash].emplace(arrival->operation, arrival->peer_or_root == several_peers);
   }
-  for (StreamArrival* s : on_stream) {
-    const auto use = uses.find(s->arrival.kernel_name_hash);
-    if (s->arrival.evidence != Evidence::kernel_name || use == uses.end() || use->second.size() != 1) continue;
+  for (TraceArrival* arrival : on_stream) {
+    const auto use = uses.find(arrival->kernel_name_hash);
+    if (arrival->evidence != Evidence::kernel_name || use == uses.end() || use->second.size() != 1) continue;
     const auto& [operation, with_several_peers] = *use->second.begin();
-    s->arrival.operation = operation;
-    if (with_several_peers) s->arrival.peer_or_root = several_peers;
+    arrival->operation = operation;
+    if (with_several_peers) arrival->peer_or_root = several_peers;
   }
 }
 
 /// Kernels whose calls were not recorded, as those launched before the capture began, belong to the communicator of
-/// their neighbours on the stream, and do what its other kernels of that name do. `on_stream`: in enter order.
-void adopt_neighbours_communicators(std::span<StreamArrival* const> on_stream) {
+/// their neighbours on the stream, and do what its other kernels of that name do.
+void adopt_neighbours_communicators(OnStream on_stream) {
   if (!share_no_stream(on_stream)) return;
   KernelUses uses;
   std::uint64_t before = 0;
-  std::vector<Arrival*> waiting;  // for what comes after them
-  for (StreamArrival* s : on_stream) {
-    Arrival& arrival = s->arrival;
-    if (!is_told(arrival)) continue;
-    uses[{arrival.communicator, arrival.kernel_name_hash}].emplace(arrival.operation,
-                                                                   arrival.peer_or_root == several_peers);
+  std::vector<TraceArrival*> waiting;  // for what comes after them
+  for (const TraceArrival* arrival : on_stream) {
+    if (!is_told(*arrival)) continue;
+    uses[{arrival->communicator, arrival->kernel_name_hash}].emplace(arrival->operation,
+                                                                     arrival->peer_or_root == several_peers);
   }
-  for (StreamArrival* s : on_stream) {
-    if (!is_told(s->arrival)) {
-      waiting.push_back(&s->arrival);
+  for (TraceArrival* arrival : on_stream) {
+    if (!is_told(*arrival)) {
+      waiting.push_back(arrival);
       continue;
     }
-    const std::uint64_t after = s->arrival.communicator;
-    for (Arrival* kernel : waiting) {
+    const std::uint64_t after = arrival->communicator;
+    for (TraceArrival* kernel : waiting) {
       if (before == 0 || before == after) adopt(*kernel, after, uses);
     }
     waiting.clear();
     before = after;
   }
-  for (Arrival* kernel : waiting) {
+  for (TraceArrival* kernel : waiting) {
     if (before != 0) adopt(*kernel, before, uses);
   }
 }
@@ -267,9 +264,9 @@ class ProcessExtractor {
 
   void add_arrival(const Launched& launched, const CarriedCall* call) {
     DeviceArrivals& device = result_[launched.device];
-    Arrival arrival;
-    arrival.enter_ns = launched.interval.start_ns;
-    arrival.exit_ns = launched.interval.end_ns;
+    TraceArrival arrival;
+    arrival.enter = TraceTime(launched.interval.start_ns);
+    arrival.exit = TraceTime(launched.interval.end_ns);
     arrival.kernel_name_hash = launched.name_hash;
     arrival.by_tree = launched.by_tree;
     arrival.operation = launched.operation;
@@ -287,24 +284,26 @@ class ProcessExtractor {
       arrival.sequence = call->sequence;
       arrival.directions = call->directions;
       arrival.evidence = call->communicator >= first_nccl_key ? Evidence::nccl_payload : Evidence::order;
-      for (const NcclCall& carried : call->fused) device.fused.push_back({arrival.enter_ns, carried});
+      for (const NcclCall& carried : call->fused) device.fused.push_back({arrival.enter, carried});
     }
     staged_[launched.device].push_back({launched.stream_id, arrival});
   }
 
+  using Staged = std::pair<std::uint32_t, TraceArrival>;  ///< with its stream
+
   /// Sorts, gives streams without communicator a stream key, numbers positions and arrivals.
-  static void finish(std::vector<StreamArrival> staged, std::vector<Arrival>& arrivals) {
-    const auto order = [](const StreamArrival& s) {
-      return std::tuple(s.arrival.enter_ns, s.arrival.exit_ns, s.arrival.communicator, s.stream_id);
+  static void finish(std::vector<Staged> staged, std::vector<TraceArrival>& arrivals) {
+    const auto order = [](const Staged& one) {
+      return std::tuple(one.second.enter, one.second.exit, one.second.communicator, one.first);
     };
-    sort_nearly_sorted(staged, [&](const StreamArrival& a, const StreamArrival& b) { return order(a) < order(b); });
-    std::map<std::uint32_t, std::vector<StreamArrival*>> streams;
-    for (StreamArrival& s : staged) streams[s.stream_id].push_back(&s);
+    sort_nearly_sorted(staged, [&](const Staged& a, const Staged& b) { return order(a) < order(b); });
+    std::map<std::uint32_t, std::vector<TraceArrival*>> streams;
+    for (auto& [stream_id, arrival] : staged) streams[stream_id].push_back(&arrival);
     std::uint8_t stream = 0;
     for (const auto& [stream_id, on_stream] : streams) {
       adopt_operations(on_stream);
       adopt_neighbours_communicators(on_stream);
-      for (StreamArrival* s : on_stream) s->arrival.stream = stream;
+      for (TraceArrival* arrival : on_stream) arrival->stream = stream;
       if (stream != any_stream) ++stream;
     }
     std::map<std::uint32_t, std::uint64_t> lane_of_stream;
@@ -322,14 +321,14 @@ class ProcessExtractor {
   }
 
   /// The latest exit before an enter is not that of the previous enter where communicators overlap.
-  static void measure_work(std::vector<Arrival>& arrivals) {
-    std::vector<Nanoseconds> exits;
+  static void measure_work(std::vector<TraceArrival>& arrivals) {
+    std::vector<TraceTime> exits;
     exits.reserve(arrivals.size());
-    for (const Arrival& arrival : arrivals) exits.push_back(arrival.exit_ns);
+    for (const TraceArrival& arrival : arrivals) exits.push_back(arrival.exit);
     sort_nearly_sorted(exits, std::less<>());
-    for (Arrival& arrival : arrivals) {
-      const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter_ns);
-      if (later != exits.begin()) arrival.work_ns = arrival.enter_ns - *std::prev(later);
+    for (TraceArrival& arrival : arrivals) {
+      const auto later = std::upper_bound(exits.begin(), exits.end(), arrival.enter);
+      if (later != exits.begin()) arrival.work_ns = arrival.enter - *std::prev(later);
     }
   }
 
@@ -341,7 +340,7 @@ class ProcessExtractor {
   std::vector<NcclGroup> groups_;
   std::vector<bool> group_has_kernel_;
   std::vector<Launched> launched_;
-  std::vector<std::vector<StreamArrival>> staged_;  ///< per device
+  std::vector<std::vector<Staged>> staged_;  ///< per device
   std::vector<DeviceArrivals> result_;
 };
 
@@ -361,7 +360,7 @@ Table fused_operations_table(const std::vector<FusedCall>& fused) {
                              {"call_bytes", ColumnKind::integer, "bytes", "NCCL's per-call size; -1 unknown"}}});
   RowWriter row(table);
   for (const FusedCall& carried : fused) {
-    row << carried.enter_ns << fmt::format("{:#018x}", carried.call.communicator)
+    row << carried.enter.ns << fmt::format("{:#018x}", carried.call.communicator)
         << operation_name(operation_of(carried.call.function)) << carried.call.bytes;
   }
   return table;

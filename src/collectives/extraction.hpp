@@ -43,18 +43,18 @@ using GivenNames = std::map<std::pair<std::int32_t, std::uint64_t>, std::string>
 
 /// One of several collectives that NCCL ran in one kernel.
 struct FusedCall {
-  Nanoseconds enter_ns = 0;  ///< trace time, of the kernel
+  TraceTime enter;  ///< of the kernel
   NcclCall call;
 };
 
 /// Arrivals of one device of one process, in enter order.
 struct DeviceArrivals {
   std::int32_t device_id = 0;
-  std::vector<Arrival> arrivals;  ///< trace time; trace_rank not set; position and index set
-  std::int64_t without_call = 0;  ///< communication kernels that no NCCL range could be joined to ...
-  std::int64_t replayed = 0;      ///< ... because a graph replays them whose capture was not recorded
-  std::int64_t without_peer = 0;  ///< messages of hosts that name no peer
-  std::vector<FusedCall> fused;   ///< by kernel, then in call order
+  std::vector<TraceArrival> arrivals;  ///< trace_rank not set; position and index set
+  std::int64_t without_call = 0;       ///< communication kernels that no NCCL range could be joined to ...
+  std::int64_t replayed = 0;           ///< ... because a graph replays them whose capture was not recorded
+  std::int64_t without_peer = 0;       ///< messages of hosts that name no peer
+  std::vector<FusedCall> fused;        ///< by kernel, then in call order
 };
 
 /// The collectives of one process: communication kernels joined to NCCL's ranges through the launch call, grouped calls

@@ -128,14 +128,14 @@ std::vector<DeviceArrivals> arrivals_of_calls(const Trace& trace, const ProcessT
   std::vector<DeviceArrivals> devices(with_kernels.devices.size());
   for (std::size_t d = 0; d < devices.size(); ++d) devices[d].device_id = with_kernels.devices[d].device_id;
   DeviceArrivals& main = devices[main_device(with_kernels)];
-  std::vector<Arrival>& arrivals = main.arrivals;
+  std::vector<TraceArrival>& arrivals = main.arrivals;
   const CommunicatorKeys keys(trace, with_kernels.mpi_calls);
   std::map<std::uint64_t, std::int32_t> next_position;
   for (const MpiCall& call : with_kernels.mpi_calls) {
-    Arrival arrival;
-    arrival.enter_ns = call.start_ns;
-    arrival.exit_ns = call.end_ns;
-    if (!arrivals.empty()) arrival.work_ns = arrival.enter_ns - arrivals.back().exit_ns;
+    TraceArrival arrival;
+    arrival.enter = TraceTime(call.start_ns);
+    arrival.exit = TraceTime(call.end_ns);
+    if (!arrivals.empty()) arrival.work_ns = arrival.enter - arrivals.back().exit;
     arrival.operation = operation_of_mpi(trace.strings[call.name]);
     arrival.communicator = arrival.operation == Operation::send_recv ? messages_key : keys.of(call);
     arrival.call_bytes = call.bytes;
@@ -160,7 +160,7 @@ std::vector<DeviceArrivals> arrivals_of_calls(const Trace& trace, const ProcessT
 std::map<std::uint64_t, std::string> names_of_call_communicators(const std::vector<DeviceArrivals>& arrivals) {
   std::map<std::uint64_t, std::string> names;
   for (const DeviceArrivals& device : arrivals) {
-    for (const Arrival& arrival : device.arrivals) {
+    for (const TraceArrival& arrival : device.arrivals) {
       if (arrival.communicator == world_key) names[world_key] = "MPI_COMM_WORLD";
       if (arrival.communicator == messages_key) names[messages_key] = "MPI point-to-point";
     }

@@ -18,7 +18,7 @@ struct ExchangeKey {
 
 class ExchangeMatcher {
  public:
-  ExchangeMatcher(std::span<Arrival> arrivals, std::span<const InspectorRecord> records, Delay delay,
+  ExchangeMatcher(std::span<TraceArrival> arrivals, std::span<const InspectorRecord> records, Delay delay,
                   CoverageByCommunicator& coverage)
       : arrivals_(arrivals),
         records_(records),
@@ -75,16 +75,16 @@ class ExchangeMatcher {
     const Nanoseconds end_ns = record.end_ns - delay_.typical_ns;
     for (const auto& [stream_key, on_stream] : on_stream_) {
       auto near = std::partition_point(on_stream.begin(), on_stream.end(),
-                                       [&](std::size_t a) { return arrivals_[a].exit_ns < end_ns - delay_.reach_ns; });
-      for (; near != on_stream.end() && arrivals_[*near].enter_ns <= end_ns + delay_.reach_ns; ++near) visit(*near);
+                                       [&](std::size_t a) { return arrivals_[a].exit.ns < end_ns - delay_.reach_ns; });
+      for (; near != on_stream.end() && arrivals_[*near].enter.ns <= end_ns + delay_.reach_ns; ++near) visit(*near);
     }
   }
 
   /// True where the record may be a part of the kernel: of calls in a group some are done before the others.
-  bool holds(const Arrival& arrival, const InspectorRecord& record) const {
+  bool holds(const TraceArrival& arrival, const InspectorRecord& record) const {
     const Nanoseconds end_ns = record.end_ns - delay_.typical_ns;
-    return arrival.exit_ns - arrival.enter_ns - record.duration_ns >= least_overhead_ns &&
-           end_ns - record.duration_ns >= arrival.enter_ns - delay_.reach_ns;
+    return arrival.exit - arrival.enter - record.duration_ns >= least_overhead_ns &&
+           end_ns - record.duration_ns >= arrival.enter.ns - delay_.reach_ns;
   }
 
   /// The only kernel that is as long as the record and ends with it; else the only one that may hold it.
@@ -104,7 +104,7 @@ class ExchangeMatcher {
     for (const InspectorRecord& record : records_) {
       if (record.end_ns == no_time) continue;
       const auto fit = only_arrival(record);
-      if (fit && fits_duration(arrivals_[*fit], record)) delays.push_back(record.end_ns - arrivals_[*fit].exit_ns);
+      if (fit && fits_duration(arrivals_[*fit], record)) delays.push_back(record.end_ns - arrivals_[*fit].exit.ns);
     }
     delay_ = learn_delay(std::move(delays), delay_);
   }
@@ -174,7 +174,7 @@ class ExchangeMatcher {
   }
 
   /// False where a payload of the trace says otherwise.
-  static bool take(Arrival& arrival, std::uint64_t communicator, const ExchangeKey& key) {
+  static bool take(TraceArrival& arrival, std::uint64_t communicator, const ExchangeKey& key) {
     const std::int32_t peer = key.peers.size() == 1 ? *key.peers.begin() : several_peers;
     if (arrival.communicator >= first_nccl_key && arrival.communicator != communicator) return false;
     if (arrival.peer_or_root != -1 && arrival.peer_or_root != peer) return false;
@@ -191,7 +191,7 @@ class ExchangeMatcher {
     return true;
   }
 
-  std::span<Arrival> arrivals_;
+  std::span<TraceArrival> arrivals_;
   std::span<const InspectorRecord> records_;
   Delay delay_;
   CoverageByCommunicator& coverage_;
@@ -204,7 +204,7 @@ class ExchangeMatcher {
 
 }  // namespace
 
-CommunicatorsOfStream apply_exchange_records(std::span<Arrival> arrivals, std::span<const InspectorRecord> records,
+CommunicatorsOfStream apply_exchange_records(std::span<TraceArrival> arrivals, std::span<const InspectorRecord> records,
                                              Delay delay, CoverageByCommunicator& coverage) {
   if (records.empty()) return {};
   return ExchangeMatcher(arrivals, records, delay, coverage).run();

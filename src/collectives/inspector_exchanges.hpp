@@ -25,8 +25,8 @@ inline constexpr Nanoseconds least_overhead_ns = -2'000, most_overhead_ns = 30'0
 /// Fewer say nothing: three durations agree by chance.
 inline constexpr std::size_t fewest_anchors = 4;
 
-inline bool fits_duration(const Arrival& arrival, const InspectorRecord& record) {
-  const Nanoseconds overhead_ns = arrival.exit_ns - arrival.enter_ns - record.duration_ns;
+inline bool fits_duration(const TraceArrival& arrival, const InspectorRecord& record) {
+  const Nanoseconds overhead_ns = arrival.exit - arrival.enter - record.duration_ns;
   return overhead_ns >= least_overhead_ns && overhead_ns <= most_overhead_ns;
 }
 
@@ -37,13 +37,13 @@ struct Delay {
   bool is_known() const { return reach_ns < 5'000'000; }
 };
 
-inline bool fits_time(const Arrival& arrival, const InspectorRecord& record, const Delay& delay) {
-  if (record.end_ns != no_time) return std::abs(record.end_ns - arrival.exit_ns - delay.typical_ns) <= delay.reach_ns;
-  return record.dumped_ns == no_time || arrival.exit_ns <= record.dumped_ns + delay.reach_ns;
+inline bool fits_time(const TraceArrival& arrival, const InspectorRecord& record, const Delay& delay) {
+  if (record.end_ns != no_time) return std::abs(record.end_ns - arrival.exit.ns - delay.typical_ns) <= delay.reach_ns;
+  return record.dumped_ns == no_time || arrival.exit.ns <= record.dumped_ns + delay.reach_ns;
 }
 
 /// False where a payload of the trace tells another communicator or size.
-inline bool agrees_with_payload(const Arrival& arrival, const InspectorRecord& record) {
+inline bool agrees_with_payload(const TraceArrival& arrival, const InspectorRecord& record) {
   if (arrival.communicator >= first_nccl_key && arrival.communicator != record.communicator) return false;
   return arrival.call_bytes < 0 || record.bytes < 0 || arrival.call_bytes == record.bytes;
 }
@@ -122,7 +122,7 @@ using CoverageByCommunicator = std::map<std::uint64_t, InspectorCoverage>;
 /// share. A kernel holds one record or, where calls were grouped, several. Where one of them is missing, was lost or
 /// fits nothing, the kernels beside it keep what they are: half a kernel would name the wrong peer. Needs the times of
 /// verbose logs. Which communicators the records name on each stream.
-CommunicatorsOfStream apply_exchange_records(std::span<Arrival> arrivals, std::span<const InspectorRecord> records,
+CommunicatorsOfStream apply_exchange_records(std::span<TraceArrival> arrivals, std::span<const InspectorRecord> records,
                                              Delay delay, CoverageByCommunicator& coverage);
 
 }  // namespace nsys_explain::collectives

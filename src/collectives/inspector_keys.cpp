@@ -17,7 +17,7 @@ namespace {
 
 class LogMatcher {
  public:
-  LogMatcher(std::span<Arrival> arrivals, std::span<const InspectorRecord> records,
+  LogMatcher(std::span<TraceArrival> arrivals, std::span<const InspectorRecord> records,
              std::span<const InspectorRecord> exchanges)
       : arrivals_(arrivals),
         records_(records),
@@ -27,7 +27,7 @@ class LogMatcher {
         key_of_(arrivals.size(), no_key) {
     group_records();
     for (std::size_t a = 0; a < arrivals.size(); ++a) {
-      const Nanoseconds time_ns = log_tells_ends_ ? arrivals[a].exit_ns : arrivals[a].exit_ns - arrivals[a].enter_ns;
+      const Nanoseconds time_ns = log_tells_ends_ ? arrivals[a].exit.ns : arrivals[a].exit - arrivals[a].enter;
       ordered_arrivals_.add(arrivals[a].operation, time_ns, a);
     }
     for (const auto& [key, group] : groups_) {
@@ -98,8 +98,8 @@ class LogMatcher {
   }
 
   bool fits_no_other_record(std::size_t arrival) const {
-    const Arrival& a = arrivals_[arrival];
-    const Nanoseconds end_ns = a.exit_ns + delay_.typical_ns, length_ns = a.exit_ns - a.enter_ns;
+    const TraceArrival& a = arrivals_[arrival];
+    const Nanoseconds end_ns = a.exit.ns + delay_.typical_ns, length_ns = a.exit - a.enter;
     const Interval range = log_tells_ends_ ? Interval{end_ns - delay_.reach_ns, end_ns + delay_.reach_ns}
                                            : Interval{length_ns - most_overhead_ns, length_ns - least_overhead_ns};
     return ordered_records_
@@ -110,7 +110,8 @@ class LogMatcher {
   void find_anchors(Group& group) const {
     group.anchors.clear();
     for (const std::size_t r : group.records) {
-      const auto fit = only_arrival(records_[r], [&](const Arrival& a) { return agrees_with_payload(a, records_[r]); });
+      const auto fit =
+          only_arrival(records_[r], [&](const TraceArrival& a) { return agrees_with_payload(a, records_[r]); });
       if (fit && fits_no_other_record(*fit)) group.anchors.push_back({r, *fit});
     }
   }
@@ -120,7 +121,7 @@ class LogMatcher {
     for (const auto& [key, group] : groups_) {
       for (const Anchor& anchor : group.anchors) {
         const InspectorRecord& record = records_[anchor.record];
-        if (record.end_ns != no_time) delays.push_back(record.end_ns - arrivals_[anchor.arrival].exit_ns);
+        if (record.end_ns != no_time) delays.push_back(record.end_ns - arrivals_[anchor.arrival].exit.ns);
       }
     }
     delay_ = learn_delay(std::move(delays), delay_);
@@ -138,11 +139,11 @@ class LogMatcher {
             ordered_arrivals_.only(record.operation, end_ns - reach_ns, end_ns + reach_ns,
                                    [&](std::size_t a) { return agrees_with_payload(arrivals_[a], record); });
         if (!arrival) continue;
-        const Arrival& a = arrivals_[*arrival];
-        const Nanoseconds seen_ns = a.exit_ns + delay_.typical_ns;
+        const TraceArrival& a = arrivals_[*arrival];
+        const Nanoseconds seen_ns = a.exit.ns + delay_.typical_ns;
         const auto only = ordered_records_.only(record.operation, seen_ns - reach_ns, seen_ns + reach_ns,
                                                 [](std::size_t) { return true; });
-        if (only) differences[record.communicator].push_back(a.exit_ns - a.enter_ns - record.duration_ns);
+        if (only) differences[record.communicator].push_back(a.exit - a.enter - record.duration_ns);
       }
     }
     for (auto& [communicator, of] : differences) note_differences(std::move(of), coverage(communicator));
@@ -160,7 +161,7 @@ class LogMatcher {
   /// Records that fit a kernel in all but what the trace's payload says of it.
   void count_contradictions(const Group& group) {
     for (const std::size_t r : group.records) {
-      const auto any = only_arrival(records_[r], [](const Arrival&) { return true; });
+      const auto any = only_arrival(records_[r], [](const TraceArrival&) { return true; });
       if (any && !agrees_with_payload(arrivals_[*any], records_[r])) ++coverage(records_[r].communicator).contradicting;
     }
   }
@@ -267,7 +268,7 @@ class LogMatcher {
   void write_keys() {
     std::map<std::uint64_t, std::int32_t> next_position;
     for (std::size_t a = 0; a < arrivals_.size(); ++a) {
-      Arrival& arrival = arrivals_[a];
+      TraceArrival& arrival = arrivals_[a];
       const auto stream_key = communicators_of_stream_.find(arrival.communicator);
       if (key_of_[a] != no_key) {
         const Key& found = keys_[key_of_[a]];
@@ -291,7 +292,7 @@ class LogMatcher {
     std::int64_t bytes = -1;
   };
 
-  std::span<Arrival> arrivals_;
+  std::span<TraceArrival> arrivals_;
   std::span<const InspectorRecord> records_, exchanges_;
   bool log_tells_ends_;
   Delay delay_;
@@ -305,7 +306,7 @@ class LogMatcher {
 
 }  // namespace
 
-std::vector<InspectorCoverage> apply_inspector_log(std::span<Arrival> arrivals,
+std::vector<InspectorCoverage> apply_inspector_log(std::span<TraceArrival> arrivals,
                                                    std::span<const InspectorRecord> records) {
   if (records.empty()) return {};
   std::vector<InspectorRecord> sorted(records.begin(), records.end());

@@ -36,7 +36,7 @@ struct InspectorCoverage {
 /// that take a key get communicator, sequence and, where unknown, bytes, with the evidence of a payload; others on a
 /// stream that the log knows one communicator of get that communicator by order. Positions are numbered anew.
 /// `records`: of the same process, times in trace time. Rows by communicator.
-std::vector<InspectorCoverage> apply_inspector_log(std::span<Arrival> arrivals,
+std::vector<InspectorCoverage> apply_inspector_log(std::span<TraceArrival> arrivals,
                                                    std::span<const InspectorRecord> records);
 
 /// The table inspector_keys.

@@ -262,9 +262,9 @@ class LayoutChooser {
   Layout layout_;
 };
 
-void number_positions(std::span<Arrival> arrivals) {
+void number_positions(std::span<TraceArrival> arrivals) {
   std::map<std::uint64_t, std::int32_t> next_position;
-  for (Arrival& arrival : arrivals) arrival.position = next_position[arrival.communicator]++;
+  for (TraceArrival& arrival : arrivals) arrival.position = next_position[arrival.communicator]++;
 }
 
 }  // namespace
@@ -273,27 +273,28 @@ StreamPart part_of(const SampledOperation& operation) {
   return {operation.trace_rank, operation.key, operation.operation == Operation::send_recv};
 }
 
-std::vector<SampledOperation> sample_streams(std::span<const Arrival> arrivals, std::int32_t session,
-                                             Nanoseconds centre_ns, std::size_t per_key) {
+std::vector<SampledOperation> sample_streams(std::span<const TraceArrival> arrivals, const clock::TraceClock& clock,
+                                             std::int32_t session, SessionTime centre_time, std::size_t per_key) {
   struct Counted {
-    const Arrival* arrival;
+    const TraceArrival* arrival;
     std::int32_t position;
   };
   std::map<std::uint64_t, std::vector<Counted>> keys;
   std::map<std::pair<std::uint64_t, bool>, std::int32_t> next_position;
-  for (const Arrival& arrival : arrivals)
+  for (const TraceArrival& arrival : arrivals)
     keys[arrival.communicator].push_back(
         {&arrival, next_position[{arrival.communicator, arrival.operation == Operation::send_recv}]++});
   std::vector<SampledOperation> samples;
   for (const auto& [key, all] : keys) {
-    const auto later = std::lower_bound(all.begin(), all.end(), centre_ns,
-                                        [](const Counted& a, Nanoseconds t) { return a.arrival->enter_ns < t; });
+    const auto later = std::partition_point(all.begin(), all.end(), [&](const Counted& one) {
+      return clock.session_time(one.arrival->enter) < centre_time;
+    });
     const auto centre = static_cast<std::size_t>(later - all.begin());
     const std::size_t wanted = std::min(per_key, all.size());
     const std::size_t first = std::min(centre - std::min(centre, wanted / 2), all.size() - wanted);
     for (const auto& [arrival, position] : std::span(all).subspan(first, wanted)) {
-      samples.push_back({.enter_ns = arrival->enter_ns,
-                         .exit_ns = arrival->exit_ns,
+      samples.push_back({.enter = clock.session_time(arrival->enter),
+                         .exit = clock.session_time(arrival->exit),
                          .symbol = arrival_symbol(*arrival),
                          .key = key,
                          .trace_rank = arrival->trace_rank,
@@ -332,13 +333,13 @@ std::vector<clock::RecordedSequence> recorded_sequences(std::span<const SampledO
     sequence.communicator = names_communicator(part.key) ? part.key : 0;
     if (const auto digest = digests.find(part); digest != digests.end()) sequence.digest = digest->second;
     std::sort(operations.begin(), operations.end(), [](const SampledOperation* a, const SampledOperation* b) {
-      return std::tie(a->exit_ns, a->index) < std::tie(b->exit_ns, b->index);
+      return std::tie(a->exit, a->index) < std::tie(b->exit, b->index);
     });
     for (const SampledOperation* operation : operations) {
       sequence.positions.push_back(operation->position);
       sequence.operations.symbols.push_back(operation->symbol);
-      sequence.operations.enter_ns.push_back(operation->enter_ns);
-      sequence.operations.exit_ns.push_back(operation->exit_ns);
+      sequence.operations.enter_ns.push_back(operation->enter.ns);
+      sequence.operations.exit_ns.push_back(operation->exit.ns);
     }
   }
   return sequences;
@@ -353,8 +354,8 @@ Layout choose_layout(std::span<const SampledOperation> samples, const SequenceDi
       .run();
 }
 
-void apply_layout(std::span<Arrival> arrivals, const Layout& layout, const KeyRange& range) {
-  for (Arrival& arrival : arrivals) {
+void apply_layout(std::span<TraceArrival> arrivals, const Layout& layout, const KeyRange& range) {
+  for (TraceArrival& arrival : arrivals) {
     if (arrival.communicator < range.first || arrival.communicator >= range.end) continue;
     const StreamPart part{arrival.trace_rank, arrival.communicator, arrival.operation == Operation::send_recv};
     const auto found = layout.find(part);
@@ -375,8 +376,8 @@ GivenNames apply_layout(const GivenNames& names, const Layout& layout) {
   return result;
 }
 
-void apply_operation_keys(std::span<Arrival> arrivals, std::span<const OperationKey> keys) {
-  for (Arrival& arrival : arrivals) {
+void apply_operation_keys(std::span<TraceArrival> arrivals, std::span<const OperationKey> keys) {
+  for (TraceArrival& arrival : arrivals) {
     const std::tuple wanted(arrival.trace_rank, arrival.index);
     const auto found = std::lower_bound(keys.begin(), keys.end(), wanted, [](const OperationKey& k, const auto& w) {
       return std::tie(k.trace_rank, k.index) < w;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "clock/coarse_clocks.hpp"
+#include "clock/job_clock.hpp"
 #include "collectives/extraction.hpp"
 #include "collectives/matching.hpp"
 #include "nsys_explain/model/collective.hpp"
@@ -26,8 +27,8 @@ namespace nsys_explain::collectives {
 
 /// One operation of a stream key. Trivially copyable.
 struct SampledOperation {
-  Nanoseconds enter_ns = 0;  ///< session time
-  Nanoseconds exit_ns = 0;
+  SessionTime enter;
+  SessionTime exit;
   std::uint64_t symbol = 0;  ///< arrival_symbol
   std::uint64_t key = 0;     ///< Arrival::communicator: where payload tells it, its hash
   std::int32_t trace_rank = -1;
@@ -40,9 +41,9 @@ struct SampledOperation {
   std::array<std::uint8_t, 6> reserved = {};  ///< no padding bytes travel uninitialised
 };
 
-/// The operations of each key of one trace rank nearest to `centre_ns`, at most `per_key` of each, in enter order.
-std::vector<SampledOperation> sample_streams(std::span<const Arrival> arrivals, std::int32_t session,
-                                             Nanoseconds centre_ns, std::size_t per_key);
+/// The operations of each key of one trace rank nearest to `centre`, at most `per_key` of each, in enter order.
+std::vector<SampledOperation> sample_streams(std::span<const TraceArrival> arrivals, const clock::TraceClock& clock,
+                                             std::int32_t session, SessionTime centre, std::size_t per_key);
 
 /// What is compared of a stream key: its collectives, or its sends and receives, which other members may have more of.
 struct StreamPart {
@@ -92,7 +93,7 @@ Layout choose_layout(std::span<const SampledOperation> samples, const SequenceDi
 
 /// Gives the arrivals of one trace rank the keys of the layout, those that it withholds withheld_key, and numbers their
 /// positions anew.
-void apply_layout(std::span<Arrival> arrivals, const Layout& layout, const KeyRange& range);
+void apply_layout(std::span<TraceArrival> arrivals, const Layout& layout, const KeyRange& range);
 
 /// Names by the keys of the layout.
 GivenNames apply_layout(const GivenNames& names, const Layout& layout);
@@ -119,9 +120,9 @@ std::map<StreamPart, std::uint64_t> name_streams_without_calls(std::span<const S
                                                                const clock::CoarseClocks& clocks);
 
 /// Gives the arrivals of one trace rank the communicators of their streams, and numbers their positions anew.
-void apply_stream_names(std::span<Arrival> arrivals, const std::map<StreamPart, std::uint64_t>& names);
+void apply_stream_names(std::span<TraceArrival> arrivals, const std::map<StreamPart, std::uint64_t>& names);
 
 /// Gives the arrivals of one trace rank the keys of their operations, and numbers their positions anew.
-void apply_operation_keys(std::span<Arrival> arrivals, std::span<const OperationKey> keys);
+void apply_operation_keys(std::span<TraceArrival> arrivals, std::span<const OperationKey> keys);
 
 }  // namespace nsys_explain::collectives

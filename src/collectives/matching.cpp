@@ -11,7 +11,7 @@
 namespace nsys_explain::collectives {
 namespace {
 
-std::vector<MemberArrivals> by_member(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
+std::vector<MemberArrivals> by_member(const PlannedCommunicator& communicator, std::span<const JobArrival> arrivals,
                                       std::span<const std::size_t> chosen) {
   std::vector<MemberArrivals> members(communicator.trace_ranks.size());
   auto rank = communicator.trace_ranks.begin();
@@ -26,7 +26,7 @@ std::vector<MemberArrivals> by_member(const PlannedCommunicator& communicator, s
 }
 
 /// NCCL counts each kind of operation by itself.
-std::vector<MatchedArrivals> by_number(std::span<const Arrival> arrivals, std::span<const std::size_t> chosen) {
+std::vector<MatchedArrivals> by_number(std::span<const JobArrival> arrivals, std::span<const std::size_t> chosen) {
   std::map<std::pair<Operation, std::int64_t>, MatchedArrivals> matches;
   for (const std::size_t a : chosen) matches[{arrivals[a].operation, arrivals[a].sequence}].push_back(a);
   std::vector<MatchedArrivals> result;
@@ -35,7 +35,7 @@ std::vector<MatchedArrivals> by_number(std::span<const Arrival> arrivals, std::s
 }
 
 /// A number that one member has twice is no number of its operations.
-bool is_sound(std::span<const Arrival> arrivals, const MatchedArrivals& match) {
+bool is_sound(std::span<const JobArrival> arrivals, const MatchedArrivals& match) {
   for (std::size_t i = 1; i < match.size(); ++i) {
     if (arrivals[match[i]].trace_rank == arrivals[match[i - 1]].trace_rank) return false;
   }
@@ -44,8 +44,8 @@ bool is_sound(std::span<const Arrival> arrivals, const MatchedArrivals& match) {
 
 /// By NCCL's numbers where members recorded them, else by what they did when.
 std::vector<MatchedArrivals> match_collectives(const PlannedCommunicator& communicator,
-                                               std::span<const Arrival> arrivals, std::span<const std::size_t> chosen,
-                                               const AlignmentOptions& alignment) {
+                                               std::span<const JobArrival> arrivals,
+                                               std::span<const std::size_t> chosen, const AlignmentOptions& alignment) {
   std::vector<std::size_t> numbered, others;
   for (const std::size_t a : chosen) (communicator.is_numbered(arrivals[a].operation) ? numbered : others).push_back(a);
   std::vector<MatchedArrivals> matches = by_number(arrivals, numbered);
@@ -59,29 +59,30 @@ std::vector<MatchedArrivals> match_collectives(const PlannedCommunicator& commun
 }
 
 /// The arrivals on a rough common clock.
-std::vector<Arrival> roughly_timed(std::span<const Arrival> arrivals, const RoughTime& rough_time) {
-  std::vector<Arrival> timed(arrivals.begin(), arrivals.end());
-  for (Arrival& arrival : timed) {
-    arrival.enter_ns = rough_time(arrival.trace_rank, arrival.enter_ns);
-    arrival.exit_ns = rough_time(arrival.trace_rank, arrival.exit_ns);
+std::vector<JobArrival> roughly_timed(std::span<const JobArrival> arrivals, const RoughTime& rough_time) {
+  std::vector<JobArrival> timed(arrivals.begin(), arrivals.end());
+  for (JobArrival& arrival : timed) {
+    arrival.enter = rough_time(arrival.trace_rank, arrival.enter);
+    arrival.exit = rough_time(arrival.trace_rank, arrival.exit);
   }
   return timed;
 }
 
-std::vector<MatchedArrivals> by_latest_enter(std::span<const Arrival> arrivals, std::vector<MatchedArrivals> matches) {
+std::vector<MatchedArrivals> by_latest_enter(std::span<const JobArrival> arrivals,
+                                             std::vector<MatchedArrivals> matches) {
   struct Place {
-    Nanoseconds last_enter_ns;
+    JobTime last_enter;
     std::size_t first_arrival, match;
   };
   std::vector<Place> places;
   places.reserve(matches.size());
   for (std::size_t b = 0; b < matches.size(); ++b) {
-    Place place{arrivals[matches[b].front()].enter_ns, matches[b].front(), b};
-    for (const std::size_t a : matches[b]) place.last_enter_ns = std::max(place.last_enter_ns, arrivals[a].enter_ns);
+    Place place{arrivals[matches[b].front()].enter, matches[b].front(), b};
+    for (const std::size_t a : matches[b]) place.last_enter = std::max(place.last_enter, arrivals[a].enter);
     places.push_back(place);
   }
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-    return std::pair(a.last_enter_ns, a.first_arrival) < std::pair(b.last_enter_ns, b.first_arrival);
+    return std::pair(a.last_enter, a.first_arrival) < std::pair(b.last_enter, b.first_arrival);
   });
   std::vector<MatchedArrivals> ordered;
   ordered.reserve(matches.size());
@@ -90,9 +91,9 @@ std::vector<MatchedArrivals> by_latest_enter(std::span<const Arrival> arrivals, 
 }
 
 /// All matches of a unit, in the order of their latest enters.
-std::vector<MatchedArrivals> match_arrivals(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
-                                            const AlignmentOptions& alignment) {
-  const auto in_pairs = [&](const Arrival& arrival) {
+std::vector<MatchedArrivals> match_arrivals(const PlannedCommunicator& communicator,
+                                            std::span<const JobArrival> arrivals, const AlignmentOptions& alignment) {
+  const auto in_pairs = [&](const JobArrival& arrival) {
     return is_pair_exchange(arrival) && (communicator.size > 2 || arrival.directions != Directions::unknown);
   };
   std::vector<std::size_t> collective, exchanges;
@@ -104,9 +105,9 @@ std::vector<MatchedArrivals> match_arrivals(const PlannedCommunicator& communica
 }
 
 Instance make_instance(const PlannedCommunicator& communicator, std::int64_t sequence,
-                       std::span<const Arrival> arrivals, const MatchedArrivals& match,
+                       std::span<const JobArrival> arrivals, const MatchedArrivals& match,
                        std::vector<std::int64_t>& call_bytes) {
-  const Arrival& first = arrivals[match.front()];
+  const JobArrival& first = arrivals[match.front()];
   Instance instance;
   instance.sequence = sequence;
   instance.members = is_pair_exchange(first) ? 2 : communicator.size;
@@ -130,7 +131,7 @@ Instance make_instance(const PlannedCommunicator& communicator, std::int64_t seq
 }
 
 MatchedBlock match_sorted(const MatchUnit& unit, const PlannedCommunicator& communicator,
-                          std::span<const Arrival> arrivals, const AlignmentOptions& alignment,
+                          std::span<const JobArrival> arrivals, const AlignmentOptions& alignment,
                           const RoughTime& rough_time) {
   constexpr Nanoseconds rough_scale_ns = 20'000;
   const bool is_rough = alignment.time_scale_ns == no_time && rough_time;
@@ -151,9 +152,9 @@ MatchedBlock match_sorted(const MatchUnit& unit, const PlannedCommunicator& comm
     Instance instance = make_instance(communicator, next_sequence++, arrivals, match, call_bytes);
     instance.first_arrival = static_cast<std::int64_t>(block.arrivals.size());
     for (const std::size_t a : match) {
-      const Arrival& member = arrivals[a];
-      block.arrivals.push_back({.enter_ns = member.enter_ns,
-                                .exit_ns = member.exit_ns,
+      const JobArrival& member = arrivals[a];
+      block.arrivals.push_back({.enter = member.enter,
+                                .exit = member.exit,
                                 .work_ns = member.work_ns,
                                 .trace_rank = member.trace_rank,
                                 .index = member.index,
@@ -169,14 +170,14 @@ MatchedBlock match_sorted(const MatchUnit& unit, const PlannedCommunicator& comm
 }  // namespace
 
 MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator,
-                        std::span<const Arrival> arrivals, const AlignmentOptions& alignment,
+                        std::span<const JobArrival> arrivals, const AlignmentOptions& alignment,
                         const RoughTime& rough_time) {
-  const auto earlier = [](const Arrival& a, const Arrival& b) {
+  const auto earlier = [](const JobArrival& a, const JobArrival& b) {
     return std::pair(a.trace_rank, a.position) < std::pair(b.trace_rank, b.position);
   };
   if (std::is_sorted(arrivals.begin(), arrivals.end(), earlier))
     return match_sorted(unit, communicator, arrivals, alignment, rough_time);
-  std::vector<Arrival> sorted(arrivals.begin(), arrivals.end());
+  std::vector<JobArrival> sorted(arrivals.begin(), arrivals.end());
   std::sort(sorted.begin(), sorted.end(), earlier);
   return match_sorted(unit, communicator, sorted, alignment, rough_time);
 }

@@ -38,7 +38,7 @@ bool is_pair_exchange(const Arrival& arrival);
 std::uint64_t arrival_symbol(const Arrival& arrival);
 
 /// Digests of the arrivals of one trace rank, sorted by communicator. Memberships of other devices do not count.
-std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arrivals, std::int32_t device_id,
+std::vector<SequenceSummary> summarise_sequences(std::span<const TraceArrival> arrivals, std::int32_t device_id,
                                                  std::span<const CommunicatorMembership> memberships);
 
 /// A communicator of the run.
@@ -88,18 +88,18 @@ using ReaderOf = std::function<std::int32_t(std::int32_t trace_rank)>;
 std::vector<MatchUnit> plan_units(std::span<const PlannedCommunicator> communicators, std::int32_t tool_ranks,
                                   const ReaderOf& reader_of);
 
-/// Roughly common time of a trace rank's time, where the clock is not known yet (clock::CoarseClocks).
-using RoughTime = std::function<Nanoseconds(std::int32_t trace_rank, Nanoseconds t_ns)>;
+/// Roughly common time of an uncorrected time of a trace rank, where the clock is not known yet (clock::CoarseClocks).
+using RoughTime = std::function<JobTime(std::int32_t trace_rank, JobTime uncorrected)>;
 
-/// Matches the arrivals of one unit (any order, but by trace rank and position is quickest; times on one clock), by the
-/// best evidence there is: equal sequences, NCCL's sequence numbers, else alignment; sends and receives in pairs.
-/// Instances of fewer than two arrivals are not instances: their arrivals count as unmatched. Sequences of uneven units
-/// follow the latest enter.
+/// Matches the arrivals of one unit (any order, but by trace rank and position is quickest; uncorrected as long as the
+/// clock is not known), by the best evidence there is: equal sequences, NCCL's sequence numbers, else alignment; sends
+/// and receives in pairs. Instances of fewer than two arrivals are not instances: their arrivals count as unmatched.
+/// Sequences of uneven units follow the latest enter.
 ///
 /// Equal sequences are matched k-th with k-th, see match_members. Where the clock is not known, `rough_time`, if there
 /// is one, tells which sends and receives without recorded peers meet.
 MatchedBlock match_unit(const MatchUnit& unit, const PlannedCommunicator& communicator,
-                        std::span<const Arrival> arrivals, const AlignmentOptions& alignment = {},
+                        std::span<const JobArrival> arrivals, const AlignmentOptions& alignment = {},
                         const RoughTime& rough_time = {});
 
 }  // namespace nsys_explain::collectives

@@ -44,31 +44,32 @@ Numbers numbers_in_order(std::span<const MemberArrivals> members) {
 }
 
 /// No member leaves an operation before another has entered it, except where members need not wait for each other.
-bool is_possible(std::span<const Arrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment) {
+bool is_possible(std::span<const JobArrival> arrivals, const MatchedArrivals& match,
+                 const AlignmentOptions& alignment) {
   const Waiting waiting = end_model(arrivals[match.front()].operation).waiting;
   if (waiting != Waiting::all && waiting != Waiting::peers) return true;
-  Nanoseconds last_enter_ns = arrivals[match.front()].enter_ns, first_exit_ns = arrivals[match.front()].exit_ns;
+  JobTime last_enter = arrivals[match.front()].enter, first_exit = arrivals[match.front()].exit;
   for (const std::size_t a : match) {
-    last_enter_ns = std::max(last_enter_ns, arrivals[a].enter_ns);
-    first_exit_ns = std::min(first_exit_ns, arrivals[a].exit_ns);
+    last_enter = std::max(last_enter, arrivals[a].enter);
+    first_exit = std::min(first_exit, arrivals[a].exit);
   }
-  return last_enter_ns <= first_exit_ns + 4 * alignment.time_scale_ns;
+  return last_enter <= first_exit + 4 * alignment.time_scale_ns;
 }
 
 /// Without a common clock: exits of what is one operation differ by the clocks only, that is, along a line. Positions
 /// that are off by one differ by what lies between operations, which varies.
-bool lie_on_lines(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members) {
+bool lie_on_lines(std::span<const JobArrival> arrivals, std::span<const MemberArrivals> members) {
   constexpr double tolerance_ns = 100'000;  // a clock wanders less over a unit; operations lie further apart
   constexpr std::size_t one_in = 10;        // members leave late now and then
   const MemberArrivals& first = members.front();
   for (const MemberArrivals& member : members.subspan(1)) {
     std::vector<double> x, y;
     for (std::size_t i = 0; i < member.indices.size(); ++i) {
-      const Arrival& a = arrivals[first.indices[i]];
-      const Arrival& b = arrivals[member.indices[i]];
+      const JobArrival& a = arrivals[first.indices[i]];
+      const JobArrival& b = arrivals[member.indices[i]];
       if (!end_model(a.operation).may_end_together()) continue;
-      x.push_back(static_cast<double>(b.exit_ns - arrivals[member.indices.front()].exit_ns));
-      y.push_back(static_cast<double>(a.exit_ns - b.exit_ns));
+      x.push_back(static_cast<double>(b.exit - arrivals[member.indices.front()].exit));
+      y.push_back(static_cast<double>(a.exit - b.exit));
     }
     if (x.empty()) continue;
     const double base = y.front();
@@ -89,7 +90,7 @@ bool is_loose(Operation operation) {
 
 /// Loose operations that lie between the same two others on their members are one; where several follow each other,
 /// each with the one of its kind, if there is only one.
-void join_loose(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members, const Numbers& numbers,
+void join_loose(std::span<const JobArrival> arrivals, std::span<const MemberArrivals> members, const Numbers& numbers,
                 std::vector<MatchedArrivals>& matches) {
   struct Placed {
     std::int64_t number;
@@ -129,15 +130,15 @@ void join_loose(std::span<const Arrival> arrivals, std::span<const MemberArrival
   std::erase_if(matches, [](const MatchedArrivals& match) { return match.empty(); });
 }
 
-Numbers aligned_numbers(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members,
+Numbers aligned_numbers(std::span<const JobArrival> arrivals, std::span<const MemberArrivals> members,
                         const AlignmentOptions& alignment) {
   std::vector<MemberSequence> sequences;
   for (const MemberArrivals& member : members) {
     MemberSequence& sequence = sequences.emplace_back();
     sequence.symbols = member.symbols;
     for (const std::size_t a : member.indices) {
-      sequence.enter_ns.push_back(arrivals[a].enter_ns);
-      sequence.exit_ns.push_back(arrivals[a].exit_ns);
+      sequence.enter_ns.push_back(arrivals[a].enter.ns);
+      sequence.exit_ns.push_back(arrivals[a].exit.ns);
     }
   }
   return align_sequences(sequences, alignment);
@@ -189,7 +190,7 @@ std::vector<MovedRun> moved_runs(std::span<const std::int64_t> numbers,
 
 /// Takes exchanges apart of which no call tells who sends, if some of them cannot be one: then the order in which
 /// members send and receive is not the same, and nothing tells which belong together.
-void part_undirected(std::span<const Arrival> arrivals, const AlignmentOptions& alignment,
+void part_undirected(std::span<const JobArrival> arrivals, const AlignmentOptions& alignment,
                      std::vector<MatchedArrivals>& matches) {
   const auto is_undirected = [&](const MatchedArrivals& match) {
     return std::all_of(match.begin(), match.end(), [&](std::size_t a) {
@@ -212,14 +213,14 @@ void part_undirected(std::span<const Arrival> arrivals, const AlignmentOptions& 
 }
 
 /// Whether most of what the alignment moves is better there. one_way: sends and their receives, all in causal order.
-bool is_clearly_better(const Numbers& aligned, std::span<const Arrival> arrivals,
+bool is_clearly_better(const Numbers& aligned, std::span<const JobArrival> arrivals,
                        std::span<const MemberArrivals> members, bool one_way) {
   std::map<std::int64_t, std::size_t> first;
   for (std::size_t i = 0; i < aligned.front().size(); ++i) first[aligned.front()[i]] = i;
-  const auto exit_ns = [&](std::size_t m, std::size_t i) { return arrivals[members[m].indices[i]].exit_ns; };
+  const auto exit = [&](std::size_t m, std::size_t i) { return arrivals[members[m].indices[i]].exit; };
   std::size_t moved = 0, better = 0;
   for (std::size_t m = 1; m < members.size(); ++m) {
-    const auto difference_ns = [&](std::size_t i, std::size_t j) { return exit_ns(m, i) - exit_ns(0, j); };
+    const auto difference_ns = [&](std::size_t i, std::size_t j) { return exit(m, i) - exit(0, j); };
     for (const MovedRun& run : moved_runs(aligned[m], first, difference_ns)) {
       moved += run.moved;
       better += run.is_better_aligned(one_way) ? run.moved : 0;
@@ -230,16 +231,18 @@ bool is_clearly_better(const Numbers& aligned, std::span<const Arrival> arrivals
 
 }  // namespace
 
-bool is_received(std::span<const Arrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment) {
+bool is_received(std::span<const JobArrival> arrivals, const MatchedArrivals& match,
+                 const AlignmentOptions& alignment) {
   if (match.size() != 2 || !is_one_way(arrivals[match.front()].directions)) return false;
   const bool sends_first = arrivals[match.front()].directions == Directions::sends;
-  const Arrival& sender = arrivals[sends_first ? match.front() : match.back()];
-  const Arrival& receiver = arrivals[sends_first ? match.back() : match.front()];
-  return alignment.time_scale_ns == no_time || sender.enter_ns <= receiver.exit_ns + 4 * alignment.time_scale_ns;
+  const JobArrival& sender = arrivals[sends_first ? match.front() : match.back()];
+  const JobArrival& receiver = arrivals[sends_first ? match.back() : match.front()];
+  return alignment.time_scale_ns == no_time || sender.enter <= receiver.exit + 4 * alignment.time_scale_ns;
 }
 
-std::vector<MatchedArrivals> match_members(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members,
-                                           const AlignmentOptions& alignment, bool one_way) {
+std::vector<MatchedArrivals> match_members(std::span<const JobArrival> arrivals,
+                                           std::span<const MemberArrivals> members, const AlignmentOptions& alignment,
+                                           bool one_way) {
   if (members.empty()) return {};
   std::vector<MatchedArrivals> in_order;
   if (are_equal(members)) {

@@ -24,22 +24,23 @@ struct MemberArrivals {
 /// that agrees far better, which a clock that steps or slews gives no cause for. Arrivals without counterpart are
 /// matched with nothing. one_way: all sends that one member recorded, and all receives that the other did; a sender may
 /// be done before its receiver enters.
-std::vector<MatchedArrivals> match_members(std::span<const Arrival> arrivals, std::span<const MemberArrivals> members,
-                                           const AlignmentOptions& alignment, bool one_way = false);
+std::vector<MatchedArrivals> match_members(std::span<const JobArrival> arrivals,
+                                           std::span<const MemberArrivals> members, const AlignmentOptions& alignment,
+                                           bool one_way = false);
 
 /// A receiver leaves after its sender has entered, while a sender may be done before.
-bool is_received(std::span<const Arrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment);
+bool is_received(std::span<const JobArrival> arrivals, const MatchedArrivals& match, const AlignmentOptions& alignment);
 
 /// Sends and receives between two members each. Where calls tell the peer, the arrivals of a pair are matched in order;
 /// where they do not, the clock must be known, if only roughly: see exchange_links.hpp.
 std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& communicator,
-                                                  std::span<const Arrival> arrivals,
+                                                  std::span<const JobArrival> arrivals,
                                                   std::span<const std::size_t> exchanges,
                                                   const AlignmentOptions& alignment);
 
 /// Beyond this no two arrivals are one operation: one leaves this long before the other enters.
-inline bool is_feasible(const Arrival& a, const Arrival& b, const AlignmentOptions& alignment) {
-  return a.enter_ns <= b.exit_ns + 4 * alignment.time_scale_ns && b.enter_ns <= a.exit_ns + 4 * alignment.time_scale_ns;
+inline bool is_feasible(const JobArrival& a, const JobArrival& b, const AlignmentOptions& alignment) {
+  return a.enter <= b.exit + 4 * alignment.time_scale_ns && b.enter <= a.exit + 4 * alignment.time_scale_ns;
 }
 
 }  // namespace nsys_explain::collectives

@@ -53,7 +53,7 @@ struct MemberComparison {
 
 /// Compares the members of a unit: `arrivals` and the block that match_unit made of them, on one clock. A send or
 /// receive is missing where its recorded peer lacks it; where none was recorded, nobody is said to.
-MemberComparison compare_members(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
+MemberComparison compare_members(const PlannedCommunicator& communicator, std::span<const JobArrival> arrivals,
                                  const MatchedBlock& block);
 
 }  // namespace nsys_explain::collectives

@@ -121,10 +121,10 @@ std::uint64_t arrival_symbol(const Arrival& arrival) {
   return kind | (mix(bytes, root) & told) | 1U;
 }
 
-std::vector<SequenceSummary> summarise_sequences(std::span<const Arrival> arrivals, std::int32_t device_id,
+std::vector<SequenceSummary> summarise_sequences(std::span<const TraceArrival> arrivals, std::int32_t device_id,
                                                  std::span<const CommunicatorMembership> memberships) {
   std::map<std::uint64_t, SequenceSummary> summaries;
-  for (const Arrival& arrival : arrivals) {
+  for (const TraceArrival& arrival : arrivals) {
     SequenceSummary& summary = summaries[arrival.communicator];
     if (summary.arrivals == 0) {
       summary.communicator = arrival.communicator;

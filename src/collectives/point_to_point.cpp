@@ -26,14 +26,14 @@ bool are_complementary(Directions a, Directions b) {
 }
 
 /// What an exchange moves, the same seen from both of its ends. A host's messages have a tag.
-std::uint64_t exchange_symbol(const Arrival& arrival, bool is_lower) {
+std::uint64_t exchange_symbol(const JobArrival& arrival, bool is_lower) {
   const bool up = is_lower ? sends(arrival.directions) : receives(arrival.directions);
   const bool down = is_lower ? receives(arrival.directions) : sends(arrival.directions);
   const std::uint64_t tag = arrival.timing_source == TimingSource::host_call ? arrival.kernel_name_hash : 0;
   return (up ? 1U : 0U) | (down ? 2U : 0U) | tag << 2U;
 }
 
-std::size_t member_of(const PlannedCommunicator& communicator, const Arrival& arrival) {
+std::size_t member_of(const PlannedCommunicator& communicator, const JobArrival& arrival) {
   const auto found =
       std::lower_bound(communicator.trace_ranks.begin(), communicator.trace_ranks.end(), arrival.trace_rank);
   return static_cast<std::size_t>(found - communicator.trace_ranks.begin());
@@ -47,19 +47,19 @@ std::size_t member_of(const PlannedCommunicator& communicator, std::int32_t trac
 }
 
 /// Matches exchanges of which no call tells the peer: those that are linked.
-std::vector<MatchedArrivals> match_linked(const PlannedCommunicator& communicator, std::span<const Arrival> arrivals,
+std::vector<MatchedArrivals> match_linked(const PlannedCommunicator& communicator, std::span<const JobArrival> arrivals,
                                           std::span<const std::size_t> exchanges, const AlignmentOptions& alignment) {
   std::vector<std::vector<std::size_t>> by_exit(communicator.trace_ranks.size());
   for (const std::size_t e : exchanges) by_exit[member_of(communicator, arrivals[e])].push_back(e);
   std::vector<MemberExchanges> members;
   for (std::vector<std::size_t>& member : by_exit) {
     std::sort(member.begin(), member.end(), [&](std::size_t x, std::size_t y) {
-      return std::tuple(arrivals[x].exit_ns, x) < std::tuple(arrivals[y].exit_ns, y);
+      return std::tuple(arrivals[x].exit, x) < std::tuple(arrivals[y].exit, y);
     });
     MemberExchanges& of_member = members.emplace_back();
     for (const std::size_t e : member) {
-      of_member.enter_ns.push_back(arrivals[e].enter_ns);
-      of_member.exit_ns.push_back(arrivals[e].exit_ns);
+      of_member.enter_ns.push_back(arrivals[e].enter.ns);
+      of_member.exit_ns.push_back(arrivals[e].exit.ns);
     }
   }
   std::vector<MatchedArrivals> matches;
@@ -82,7 +82,7 @@ using Ends = std::array<MemberArrivals, 2>;
 
 /// What both ends of a pair know the number of (NCCL Inspector) is matched by it, and taken out of `ends`. Nothing
 /// where an end has a number twice.
-std::vector<MatchedArrivals> match_numbered(std::span<const Arrival> arrivals, Ends& ends) {
+std::vector<MatchedArrivals> match_numbered(std::span<const JobArrival> arrivals, Ends& ends) {
   std::map<std::pair<std::uint64_t, std::int64_t>, MatchedArrivals> matches;
   for (const MemberArrivals& end : ends) {
     std::set<std::pair<std::uint64_t, std::int64_t>> own;
@@ -114,7 +114,7 @@ std::vector<MatchedArrivals> match_numbered(std::span<const Arrival> arrivals, E
 
 /// NCCL pairs the k-th send of a direction with its k-th receive, whatever goes the other way meanwhile. So each
 /// direction is matched by itself, if all calls tell it.
-std::vector<Ends> by_direction(std::span<const Arrival> arrivals, const Ends& ends) {
+std::vector<Ends> by_direction(std::span<const JobArrival> arrivals, const Ends& ends) {
   std::map<std::uint64_t, Ends> directions;
   for (std::size_t end = 0; end < ends.size(); ++end) {
     for (std::size_t i = 0; i < ends[end].indices.size(); ++i) {
@@ -131,7 +131,7 @@ std::vector<Ends> by_direction(std::span<const Arrival> arrivals, const Ends& en
 
 /// MPI's messages of one direction and tag do not overtake each other: the k-th that is sent is the k-th received. None
 /// is told where some were not seen, or a receive would be over before its message was sent.
-std::vector<MatchedArrivals> match_messages(std::span<const Arrival> arrivals, const Ends& ends,
+std::vector<MatchedArrivals> match_messages(std::span<const JobArrival> arrivals, const Ends& ends,
                                             const AlignmentOptions& alignment) {
   std::vector<MatchedArrivals> matches, alone;
   bool are_possible = ends[0].indices.size() == ends[1].indices.size();
@@ -148,7 +148,7 @@ std::vector<MatchedArrivals> match_messages(std::span<const Arrival> arrivals, c
 /// A call that waits for several messages is matched with the one that was sent last, and what continues it with the
 /// others in the order in which they were sent. If one is not known, the call may have waited for it. Matches of calls
 /// that wait for one message remain. Times are on one clock.
-std::vector<MatchedArrivals> order_completions(std::span<const Arrival> arrivals,
+std::vector<MatchedArrivals> order_completions(std::span<const JobArrival> arrivals,
                                                std::vector<MatchedArrivals> matches) {
   std::map<std::size_t, std::size_t> sent_to;  // by what receives
   std::vector<MatchedArrivals> result;
@@ -173,7 +173,7 @@ std::vector<MatchedArrivals> order_completions(std::span<const Arrival> arrivals
         !arrivals[parts.front()].continues && (after == arrivals.size() || !arrivals[after].continues ||
                                                arrivals[after].trace_rank != arrivals[parts.back()].trace_rank);
     std::sort(sends.begin(), sends.end(), [&](std::size_t a, std::size_t b) {
-      return std::tuple(-arrivals[a].enter_ns, a) < std::tuple(-arrivals[b].enter_ns, b);
+      return std::tuple(-arrivals[a].enter.ns, a) < std::tuple(-arrivals[b].enter.ns, b);
     });
     for (std::size_t i = 0; i < parts.size(); ++i) {
       if (is_whole) {
@@ -190,7 +190,7 @@ std::vector<MatchedArrivals> order_completions(std::span<const Arrival> arrivals
 }  // namespace
 
 std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& communicator,
-                                                  std::span<const Arrival> arrivals,
+                                                  std::span<const JobArrival> arrivals,
                                                   std::span<const std::size_t> exchanges,
                                                   const AlignmentOptions& alignment) {
   const std::size_t size = communicator.trace_ranks.size();
@@ -202,7 +202,7 @@ std::vector<MatchedArrivals> match_pair_exchanges(const PlannedCommunicator& com
   std::map<std::pair<std::size_t, std::size_t>, Ends> pairs;
   std::vector<std::size_t> peer_unknown;
   for (const std::size_t e : exchanges) {
-    const Arrival& arrival = arrivals[e];
+    const JobArrival& arrival = arrivals[e];
     const std::size_t own = member_of(communicator, arrival);
     const bool is_of_host = arrival.timing_source == TimingSource::host_call;
     const auto told = member_of_rank.find(arrival.peer_or_root);

@@ -157,7 +157,7 @@ std::vector<StreamSequence> stream_sequences(std::span<const SampledOperation> s
   std::vector<StreamSequence> streams;
   for (auto& [part, operations] : of_part) {
     std::sort(operations.begin(), operations.end(), [](const SampledOperation* a, const SampledOperation* b) {
-      return std::tie(a->exit_ns, a->index) < std::tie(b->exit_ns, b->index);
+      return std::tie(a->exit, a->index) < std::tie(b->exit, b->index);
     });
     StreamSequence& stream = streams.emplace_back();
     stream.part = part;
@@ -168,8 +168,8 @@ std::vector<StreamSequence> stream_sequences(std::span<const SampledOperation> s
       stream.positions.push_back(operation->position);
       stream.operations.push_back(operation->operation);
       stream.sequence.symbols.push_back(operation->symbol);
-      stream.sequence.enter_ns.push_back(clocks.to_common(operation->session, operation->enter_ns));
-      stream.sequence.exit_ns.push_back(clocks.to_common(operation->session, operation->exit_ns));
+      stream.sequence.enter_ns.push_back(clocks.to_common(operation->session, operation->enter));
+      stream.sequence.exit_ns.push_back(clocks.to_common(operation->session, operation->exit));
     }
   }
   std::map<std::set<std::uint64_t>, std::set<std::uint64_t>> digests_of_kinds;

@@ -98,14 +98,14 @@ class StreamNamer {
     constexpr std::size_t fewest = 8;  // by chance streams that do the same may overlap a few times
     const Clock clock = clock_of(stream.session, member.session);
     if (clock == Clock::none) return false;
-    const auto common = [&](const SampledOperation& operation, Nanoseconds t_ns) {
-      return clock == Clock::coarse ? clocks_.to_common(operation.session, t_ns) : t_ns;
+    const auto common = [&](const SampledOperation& operation, SessionTime time) {
+      return clock == Clock::coarse ? clocks_.to_common(operation.session, time) : time.ns;
     };
     std::size_t i = 0, j = 0, together = 0;
     while (i < stream.operations.size() && j < member.operations.size()) {
       const SampledOperation &a = *stream.operations[i], &b = *member.operations[j];
-      const bool a_is_over = common(a, a.exit_ns) + coarse_ns < common(b, b.enter_ns);
-      const bool b_is_over = common(b, b.exit_ns) + coarse_ns < common(a, a.enter_ns);
+      const bool a_is_over = common(a, a.exit) + coarse_ns < common(b, b.enter);
+      const bool b_is_over = common(b, b.exit) + coarse_ns < common(a, a.enter);
       if (a_is_over || b_is_over) {
         if (i > 0 && j > 0) return false;  // one of them has nothing there
         ++(a_is_over ? i : j);
@@ -135,9 +135,9 @@ std::map<StreamPart, std::uint64_t> name_streams_without_calls(std::span<const S
   return StreamNamer(samples, summaries, sessions, clocks).run();
 }
 
-void apply_stream_names(std::span<Arrival> arrivals, const std::map<StreamPart, std::uint64_t>& names) {
+void apply_stream_names(std::span<TraceArrival> arrivals, const std::map<StreamPart, std::uint64_t>& names) {
   std::map<std::uint64_t, std::int32_t> next_position;
-  for (Arrival& arrival : arrivals) {
+  for (TraceArrival& arrival : arrivals) {
     const auto named =
         names.find({arrival.trace_rank, arrival.communicator, arrival.operation == Operation::send_recv});
     if (named != names.end()) {
@@ -153,7 +153,7 @@ namespace {
 /// Who ends how closely together on the coarse clock: what coarse clocks are good for, and what ends differ by.
 Nanoseconds together_ns(const SampledOperation& operation) {
   constexpr Nanoseconds coarse_ns = 20'000;
-  const auto takes_ns = static_cast<double>(operation.exit_ns - operation.enter_ns);
+  const auto takes_ns = static_cast<double>(operation.exit - operation.enter);
   return coarse_ns + static_cast<Nanoseconds>(end_model(operation.operation).always * takes_ns);
 }
 
@@ -170,7 +170,7 @@ class KernelNamer {
       if (!names_communicator(operation->key)) continue;
       MemberSequence& named = named_[operation->key][operation->trace_rank];
       named.symbols.push_back(operation->symbol);
-      named.enter_ns.push_back(clocks.to_common(operation->session, operation->enter_ns));
+      named.enter_ns.push_back(clocks.to_common(operation->session, operation->enter));
       named.exit_ns.push_back(exit_of(*operation));
       session_[operation->trace_rank] = operation->session;
       keys_of_rank_[operation->trace_rank].insert(operation->key);
@@ -192,7 +192,7 @@ class KernelNamer {
 
  private:
   Nanoseconds exit_of(const SampledOperation& operation) const {
-    return clocks_.to_common(operation.session, operation.exit_ns);
+    return clocks_.to_common(operation.session, operation.exit);
   }
 
   /// The communicator whose other members end one like it together with this operation, if it is clear which; else 0.

@@ -41,14 +41,14 @@
 #include "pipeline/read/rank_tables.hpp"
 #include "pipeline/read/reading.hpp"
 #include "pipeline/read/unfinished_run.hpp"
-#include "pipeline/run/job.hpp"
-#include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/own_files.hpp"
-#include "pipeline/run/own_process.hpp"
-#include "pipeline/run/phases.hpp"
-#include "pipeline/run/threads.hpp"
-#include "pipeline/run/user_options.hpp"
-#include "pipeline/run/watch.hpp"
+#include "pipeline/tool_rank/job.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
+#include "pipeline/tool_rank/own_process.hpp"
+#include "pipeline/tool_rank/phases.hpp"
+#include "pipeline/tool_rank/threads.hpp"
+#include "pipeline/tool_rank/user_options.hpp"
+#include "pipeline/tool_rank/watch.hpp"
 #include "pipeline/write/outcome.hpp"
 #include "pipeline/write/outputs.hpp"
 #include "pipeline/write/tables.hpp"
@@ -112,7 +112,7 @@ class Run {
     return {clock_.report, ranks_, attribution_.steps, attribution_.steps_apart, groupings_};
   }
   Inquiry inquiry() const {
-    return {plan_->discovery.traces, *reading_, clock_.report, ranks_, cross_, local_traces_, attribution_.delays};
+    return {plan_->discovery.traces, *reading_, ranks_, cross_, local_traces_, attribution_.delays};
   }
 
   const JobSpecification& job_;
@@ -227,7 +227,7 @@ void Run::relate() {
     clock_ = estimate_clock(communicator_, ranks_, cross_, clock_options);
     ranks_.warnings.insert(ranks_.warnings.end(), clock_.warnings.begin(), clock_.warnings.end());
     apply_clock(communicator_, clock_, ranks_, cross_, local_traces_);
-    return_freed_memory();  // arrivals, of which paths and blocks have been made
+    return_freed_memory();  // arrivals, of which timelines and blocks have been made
   });
   phases_.collective("gathering tables",
                      [&] { rank_tables_ = gather_rank_tables(communicator_, ranks_.numbers, local_traces_); });
@@ -328,7 +328,7 @@ int Run::publish() {
 }
 
 void Run::write_report() {
-  if (!timeline_) release_paths(local_traces_);  // nobody asks for them any more
+  if (!timeline_) release_timelines(local_traces_);  // nobody asks for them any more
   return_freed_memory();
   phases_.collective("writing results", [&] {
     write_results(communicator_, job_, report_, cross_, attribution_.step_rows, local_traces_, directory_.get());

@@ -217,8 +217,8 @@ Json collectives(const std::vector<CollectiveDetail>& details) {
     all["operation"].push_back(operation_name(summary.operation));
     all["bytes"].push_back(summary.message_bytes);
     all["members"].push_back(summary.members);
-    all["first_enter_ns"].push_back(summary.first_enter_ns);
-    all["last_enter_ns"].push_back(summary.last_enter_ns);
+    all["first_enter_ns"].push_back(summary.first_enter.ns);
+    all["last_enter_ns"].push_back(summary.last_enter.ns);
     all["skew_uncertainty_ns"].push_back(summary.skew_uncertainty_ns);
     all["last_trace_rank"].push_back(summary.last_trace_rank);
     all["resolved"].push_back(summary.resolved ? 1 : 0);
@@ -227,7 +227,7 @@ Json collectives(const std::vector<CollectiveDetail>& details) {
     all["listed"].push_back(detail.arrivals.size());
     for (const InstanceArrival& one : detail.arrivals) {
       arrivals["trace_rank"].push_back(one.trace_rank);
-      arrivals["enter_ns"].push_back(one.enter_ns - summary.first_enter_ns);
+      arrivals["enter_ns"].push_back(one.enter - summary.first_enter);
       arrivals["wait_ns"].push_back(wait_ns(summary, one));
       arrivals["transfer_ns"].push_back(transfer_ns(summary, one));
       arrivals["own_lateness_ns"].push_back(one.own_lateness_ns);

@@ -184,8 +184,8 @@ PerfettoTrace::Track& PerfettoTrace::free_track(std::string& out, const Timeline
     std::string name = fmt::format("collectives of {}", collective.communicator);
     if (lane > 1) name += fmt::format(" ({})", lane);
     Track& where = track(out, arrival.trace_rank, order, name);
-    if (where.taken_until_ns > arrival.enter_ns) continue;
-    where.taken_until_ns = arrival.exit_ns;
+    if (where.taken_until > arrival.enter) continue;
+    where.taken_until = arrival.exit;
     return where;
   }
 }
@@ -199,7 +199,7 @@ std::string PerfettoTrace::collective(const TimelineCollective& collective) {
     const std::int64_t thread_id = free_track(out, collective, arrival).thread_id;
     const std::int64_t process_id = process_of(arrival.trace_rank);
     const std::string place =
-        fmt::format(R"("pid":{},"tid":{},"ts":{})", process_id, thread_id, time(arrival.enter_ns));
+        fmt::format(R"("pid":{},"tid":{},"ts":{})", process_id, thread_id, time(arrival.enter.ns));
     // The arrows are the slice's own: an arrow drawn by an event starts at the innermost slice of its time, the wait.
     const bool has_previous = a > 0, has_next = a + 1 < collective.arrivals.size();
     std::string arrows;
@@ -210,7 +210,7 @@ std::string PerfettoTrace::collective(const TimelineCollective& collective) {
     out += fmt::format(
         R"({}{{"ph":"X","cat":"collective","name":"{}",{},"dur":{}{},"args":{{"instance":{},"communicator":{},"bytes":{},"last_trace_rank":{},)"
         R"("wait_us":{},"own_lateness_us":{}}}}})",
-        separator, operation_name(summary.operation), place, microseconds(arrival.exit_ns - arrival.enter_ns), arrows,
+        separator, operation_name(summary.operation), place, microseconds(arrival.exit - arrival.enter), arrows,
         collective.instance, json_string(collective.communicator), summary.message_bytes, summary.last_trace_rank,
         microseconds(waited_ns), microseconds(arrival.own_lateness_ns));
     if (waited_ns > 0) {

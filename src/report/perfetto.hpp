@@ -58,8 +58,7 @@ class PerfettoTrace {
  private:
   struct Track {
     std::int64_t thread_id = 0;
-    Nanoseconds taken_until_ns =
-        std::numeric_limits<Nanoseconds>::min();  ///< for collectives: where the last slice ends
+    JobTime taken_until{std::numeric_limits<Nanoseconds>::min()};  ///< for collectives: where the last slice ends
   };
 
   /// Writes the track's name where it is new.

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pipeline/run/job.hpp"
-#include "pipeline/run/own_files.hpp"
-#include "pipeline/run/own_process.hpp"
+#include "pipeline/tool_rank/job.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
+#include "pipeline/tool_rank/own_process.hpp"
 #include "serve/child_process.hpp"
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"

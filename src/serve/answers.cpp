@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
-#include "pipeline/run/own_files.hpp"
-#include "pipeline/run/own_process.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
+#include "pipeline/tool_rank/own_process.hpp"
 #include "serve/child_process.hpp"
 #include "serve/refusal.hpp"
 

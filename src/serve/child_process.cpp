@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/run/enclosure.hpp"
+#include "pipeline/tool_rank/enclosure.hpp"
 #include "serve/refusal.hpp"
 
 extern char** environ;

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/run/own_process.hpp"
+#include "pipeline/tool_rank/own_process.hpp"
 #include "serve/foreign_json.hpp"
 #include "serve/history.hpp"
 #include "serve/refusal.hpp"

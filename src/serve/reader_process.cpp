@@ -14,7 +14,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "pipeline/run/own_process.hpp"
+#include "pipeline/tool_rank/own_process.hpp"
 #include "serve/child_process.hpp"
 #include "serve/refusal.hpp"
 #include "serve/tools.hpp"

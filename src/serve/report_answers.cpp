@@ -7,7 +7,7 @@
 
 #include "model/column_kind.hpp"
 #include "nsys_explain/model/time.hpp"
-#include "pipeline/run/own_files.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
 #include "serve/history.hpp"
 #include "serve/refusal.hpp"
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "pipeline/run/own_files.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
 #include "serve/refusal.hpp"
 
 namespace nsys_explain::serve {

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "pipeline/run/own_process.hpp"
+#include "pipeline/tool_rank/own_process.hpp"
 #include "serve/mcp.hpp"
 #include "serve/refusal.hpp"
 #include "serve/service.hpp"

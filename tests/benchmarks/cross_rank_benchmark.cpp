@@ -13,7 +13,7 @@
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/job_ranks.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/memory_budget.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
 
 /// The cross-rank phase on one core: matching, clock fit, clock correction and waits of a job of one node per 8 trace
 /// ranks, half of whose collectives span the world and half the node. Arrivals per second, stage by stage.
@@ -62,6 +62,7 @@ SimulatedPhase simulate(int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     phase.traces.push_back(empty_trace(rank));
     phase.job.sessions.push_back(phase.traces.back().facts.session);
+    phase.job.epoch_utc_ns = phase.job.sessions.back().utc_start_ns;
     phase.job.trace_ranks.emplace_back().trace_rank = rank;
     phase.job.trace_ranks.back().host = phase.job.sessions.back().host;
     phase.job.numbers.push_back(rank);
@@ -83,9 +84,9 @@ SimulatedPhase simulate(int ranks) {
         const auto shown = [&](double t) {
           return static_cast<Nanoseconds>(t + clocks[rank].offset_ns + clocks[rank].drift * t) / 32 * 32;
         };
-        Arrival arrival;
-        arrival.enter_ns = shown(ready[rank]);
-        arrival.exit_ns = shown(exit);
+        TraceArrival arrival;
+        arrival.enter = TraceTime(shown(ready[rank]));
+        arrival.exit = TraceTime(shown(exit));
         arrival.index = c;
         arrival.communicator = world ? world_key : world_key + 1 + static_cast<std::uint64_t>(first);
         arrival.call_bytes = 1 << 20;

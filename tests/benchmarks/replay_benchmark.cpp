@@ -25,15 +25,15 @@ struct MadeRank {
       const Nanoseconds start_ns = i * round_ns;
       const Nanoseconds work_ns =
           200'000 + static_cast<Nanoseconds>((number * 7919 + static_cast<std::size_t>(i)) % 1000);
-      const Nanoseconds enter_ns = start_ns + work_ns, exit_ns = start_ns + round_ns;
-      ActivityPiece compute{start_ns, enter_ns};
+      const JobTime enter(start_ns + work_ns), exit(start_ns + round_ns);
+      JobPiece compute{{}, JobTime(start_ns), enter};
       if (i > 0) compute.waits = {{{last_compute, transfer_ns}, {last_collective, 0}, {}}};
       compute.after_host_ns = i > 0 ? slack_ns : 0;
       compute.after_last_launch_ns = slack_ns;
       compute.arrival = i;
       compute.gpu_ns = static_cast<std::uint32_t>(work_ns);
       last_compute = static_cast<std::int32_t>(pieces.size());
-      ActivityPiece collective{enter_ns, exit_ns};
+      JobPiece collective{{}, enter, exit};
       collective.waits[0] = {last_compute, 0};
       collective.after_host_ns = 50'000;
       collective.arrival = i;
@@ -42,7 +42,7 @@ struct MadeRank {
       last_collective = static_cast<std::int32_t>(pieces.size());
       pieces.push_back(collective);
       if (i % 10 == 9) {
-        ActivityPiece wait{exit_ns, exit_ns};
+        JobPiece wait{{}, exit, exit};
         wait.kind = PieceKind::host_wait;
         wait.waits[1] = {last_collective, 0};
         wait.after_host_ns = 0;
@@ -50,18 +50,18 @@ struct MadeRank {
         pieces.push_back(wait);
       }
       ReplayArrival met;
-      met.enter_ns = enter_ns;
-      met.exit_ns = exit_ns;
+      met.enter = enter;
+      met.exit = exit;
       met.instance = i;
-      met.place = met.own_place = met.met_place = met.step_place = static_cast<std::uint64_t>(i) + 1;
-      met.own_place = static_cast<std::uint64_t>(i % collectives_of_step) + 1;
+      met.position = met.own_position = met.met_position = met.step_position = static_cast<std::uint64_t>(i) + 1;
+      met.own_position = static_cast<std::uint64_t>(i % collectives_of_step) + 1;
       met.kind = 1;
       met.step = i / collectives_of_step;
       arrivals.push_back(met);
     }
   }
 
-  std::vector<ActivityPiece> pieces;
+  std::vector<JobPiece> pieces;
   std::vector<ReplayArrival> arrivals;
 };
 

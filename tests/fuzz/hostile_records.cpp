@@ -14,7 +14,7 @@
 #include "exchange/communicator.hpp"
 #include "fuzz/hostile.hpp"
 #include "model/hash.hpp"
-#include "pipeline/run/job.hpp"
+#include "pipeline/tool_rank/job.hpp"
 #include "simulation/exports.hpp"
 #include "simulation/job_plan.hpp"
 #include "simulation/simulated_job.hpp"
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As src/pipeline/run/record_directory.cpp lays out a record; written down a second time, since a forger does so, too.
+/// As src/pipeline/tool_rank/record_directory.cpp lays out a record; written down a second time, since a forger does so, too.
 struct Header {
   std::array<char, 16> magic;
   std::uint64_t key_size, bytes_size, digest;

@@ -17,7 +17,7 @@
 
 #include "exchange/agree.hpp"
 #include "mpi/mpi_test.hpp"
-#include "pipeline/run/slabs.hpp"
+#include "pipeline/tool_rank/slabs.hpp"
 #include "report/report.hpp"
 #include "store/store_reader.hpp"
 #include "store/store_writer.hpp"

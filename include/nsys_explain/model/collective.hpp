@@ -72,11 +72,8 @@ std::int64_t message_size_bytes(Operation operation, std::int64_t call_bytes, st
 /// reduce-scatter, all-to-all, gather, scatter; 1 otherwise.
 double bus_bandwidth_factor(Operation operation, std::int64_t members);
 
-/// One member's part in a collective. Trivially copyable: this is what travels between tool ranks.
-/// Times are job time once the clock has been applied, before that UTC by the report minus the job epoch.
+/// One member's part in a collective, but for when it was.
 struct Arrival {
-  Nanoseconds enter_ns = 0;
-  Nanoseconds exit_ns = 0;
   /// Time from the latest communication exit on this trace rank before this enter to this enter; no_time for the first
   /// arrival. What happened in it tells why the rank came late.
   Nanoseconds work_ns = no_time;
@@ -100,11 +97,20 @@ struct Arrival {
   std::int32_t step = -1;            ///< by the trace rank's own count; -1: in none
 };
 
+/// Trivially copyable: this is what travels between tool ranks.
+template <class Time>
+struct ArrivalAt : Arrival {
+  Time enter;
+  Time exit;
+};
+using TraceArrival = ArrivalAt<TraceTime>;  ///< as it is extracted, and held by the reader rank
+using JobArrival = ArrivalAt<JobTime>;      ///< as it is matched
+
 /// One member's part in one instance: what cannot be worked out from the instance (see wait_ns() and its like), since
 /// there may be hundreds of millions of these. Trivially copyable.
 struct InstanceArrival {
-  Nanoseconds enter_ns = 0;
-  Nanoseconds exit_ns = 0;
+  JobTime enter;
+  JobTime exit;
   Nanoseconds work_ns = no_time;  ///< see Arrival
   Nanoseconds own_lateness_ns = 0;
   std::int32_t trace_rank = -1;
@@ -130,8 +136,8 @@ struct Instance {
   std::int64_t message_bytes = -1;     ///< see message_size_bytes
   std::uint32_t kernel_name_hash = 0;  ///< of the first member's kernel: tells algorithms apart
   bool by_tree = false;                ///< as in Arrival, of the first member
-  Nanoseconds first_enter_ns = 0;
-  Nanoseconds last_enter_ns = 0;
+  JobTime first_enter;
+  JobTime last_enter;
   std::int64_t skew_uncertainty_ns = -1;  ///< one standard uncertainty of last minus second-last enter; -1: not known
   std::int32_t last_trace_rank = -1;
   Nanoseconds transfer_ns = 0;       ///< median over arrivals of max(0, exit - A)
@@ -147,17 +153,17 @@ inline bool has_lateness(const Instance& instance) {
 /// Of one of its arrivals, with A = latest enter: min(A, exit) - enter; 0 without lateness.
 inline Nanoseconds wait_ns(const Instance& instance, const InstanceArrival& arrival) {
   if (!has_lateness(instance)) return 0;
-  return std::max<Nanoseconds>(0, std::min(instance.last_enter_ns, arrival.exit_ns) - arrival.enter_ns);
+  return std::max<Nanoseconds>(0, std::min(instance.last_enter, arrival.exit) - arrival.enter);
 }
 
 /// max(0, exit - A); 0 without lateness.
 inline Nanoseconds transfer_ns(const Instance& instance, const InstanceArrival& arrival) {
-  return has_lateness(instance) ? std::max<Nanoseconds>(0, arrival.exit_ns - instance.last_enter_ns) : 0;
+  return has_lateness(instance) ? std::max<Nanoseconds>(0, arrival.exit - instance.last_enter) : 0;
 }
 
 /// What its own work does not explain of enter - earliest enter; 0 where that was not told apart.
 inline Nanoseconds inherited_lateness_ns(const Instance& instance, const InstanceArrival& arrival) {
-  return arrival.lateness_split ? arrival.enter_ns - instance.first_enter_ns - arrival.own_lateness_ns : 0;
+  return arrival.lateness_split ? arrival.enter - instance.first_enter - arrival.own_lateness_ns : 0;
 }
 
 /// Matched instances of one communicator, consecutive in sequence: the piece that one owner rank works on.

@@ -46,7 +46,7 @@ std::span<const WorkPartMeaning, work_part_count> work_parts();
 /// lay to compute: compact, because every arrival has one. Durations saturate at 2^32 - 1 ns: what lasts 4.3 s needs no
 /// comparison of nanoseconds.
 struct WorkProfile {
-  Nanoseconds enter_ns = 0;        ///< trace time
+  TraceTime enter;
   std::uint64_t kernels_hash = 0;  ///< of the names, grids and blocks of the kernels counted below, in any order
   std::array<std::uint32_t, work_part_count> parts_ns{};  ///< by WorkPart; all 0 for a rank's first arrival
   // In launch order, which is the program's and so the same on all ranks, between the launch of the previous

@@ -51,12 +51,12 @@ struct CaseMember {
 
 /// One instance that a straggler delayed, with the peer that it is compared with.
 struct StragglerCase {
-  std::int64_t instance = 0;      ///< row of collective_instances; -1: what it came late to is not matched
-  Nanoseconds last_enter_ns = 0;  ///< job time
+  std::int64_t instance = 0;  ///< row of collective_instances; -1: what it came late to is not matched
+  JobTime last_enter;
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds own_lateness_ns = 0;
   CaseMember straggler, peer;
-  bool alike = true;  ///< the peers have the straggler's role, at the same place of the program; else what they compute
+  bool alike = true;  ///< the peers have the straggler's role, at the same program position; else what they compute
                       ///< tells nothing
   bool same_kernels = false;        ///< both launched the same kernels (WorkProfile::kernels_hash)
   Nanoseconds kernel_noise_ns = 0;  ///< how much WorkProfile::kernel_ns of comparable peers differs by chance

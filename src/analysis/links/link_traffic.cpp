@@ -42,11 +42,11 @@ constexpr std::array nvlink_counters{
 
 /// The rank's collectives as merged intervals: all of them, and by operation.
 struct Activity {
-  explicit Activity(std::span<const Arrival> arrivals) {
+  explicit Activity(std::span<const TraceArrival> arrivals) {
     std::vector<Interval> every;
     std::map<Operation, std::vector<Interval>> apart;
-    for (const Arrival& arrival : arrivals) {
-      every.push_back({arrival.enter_ns, arrival.exit_ns});
+    for (const TraceArrival& arrival : arrivals) {
+      every.push_back({arrival.enter.ns, arrival.exit.ns});
       apart[arrival.operation].push_back(every.back());
     }
     all = merge_intervals(std::move(every));

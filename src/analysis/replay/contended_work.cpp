@@ -35,8 +35,8 @@ std::vector<Nanoseconds> ContendedWork::beside_ns(std::span<const Nanoseconds> e
                                                   std::span<const Nanoseconds> end_shifts_ns, std::size_t width) const {
   std::vector<Nanoseconds> beside_ns(graph_.pieces() * width, 0);
   const auto shifted = [&](std::size_t p, std::size_t k) {
-    const ActivityPiece& here = graph_.piece(p);
-    return Interval{here.start_ns + enter_shifts_ns[p * width + k], here.end_ns + end_shifts_ns[p * width + k]};
+    const JobPiece& here = graph_.piece(p);
+    return Interval{here.start.ns + enter_shifts_ns[p * width + k], here.end.ns + end_shifts_ns[p * width + k]};
   };
   for (std::size_t r = 0; r < graph_.ranks.size(); ++r) {
     for (std::size_t k = 0; k < width; ++k) {

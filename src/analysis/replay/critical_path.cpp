@@ -19,9 +19,9 @@ class WayBack {
   std::vector<CriticalSegment> whole() {
     for (std::int32_t at = last_piece(); at >= 0 && time_ns_ > graph_.start_ns;) {
       at_ = static_cast<std::size_t>(at);
-      const ActivityPiece& here = graph_.piece(at_);
+      const JobPiece& here = graph_.piece(at_);
       if (here.kind == PieceKind::host_wait) {
-        tell(CriticalKind::host, here.end_ns - here.after_ns);
+        tell(CriticalKind::host, here.end.ns - here.after_ns);
         at = graph_.waited_for(at_, 1);
       } else {
         if (here.kind == PieceKind::collective) leave_collective();
@@ -36,7 +36,7 @@ class WayBack {
  private:
   std::int32_t last_piece() const {
     for (std::size_t p = 0; p < graph_.pieces(); ++p)
-      if (graph_.piece(p).kind != PieceKind::host_wait && graph_.piece(p).end_ns == graph_.end_ns)
+      if (graph_.piece(p).kind != PieceKind::host_wait && graph_.piece(p).end.ns == graph_.end_ns)
         return static_cast<std::int32_t>(p);
     return -1;
   }
@@ -58,10 +58,10 @@ class WayBack {
   void leave_collective() {
     const auto members = graph_.members_of(graph_.instance_of[at_]);
     const auto end = std::partition_point(members.begin(), members.end(),
-                                          [&](const JobGraph::Member& member) { return member.enter_ns < time_ns_; });
+                                          [&](const JobGraph::Member& member) { return member.enter.ns < time_ns_; });
     if (end == members.begin()) return;
     const JobGraph::Member& last = *std::prev(end);
-    tell(CriticalKind::transfer, last.enter_ns);
+    tell(CriticalKind::transfer, last.enter.ns);
     at_ = last.piece;
   }
 
@@ -70,7 +70,7 @@ class WayBack {
   /// What the start of the piece waited for with the least slack: a piece, host or nothing; of two alike the one on the
   /// GPU, and of these another's.
   std::int32_t bound_of_start() const {
-    const ActivityPiece& here = graph_.piece(at_);
+    const JobPiece& here = graph_.piece(at_);
     std::int32_t bound = nothing;
     std::uint32_t least = no_bound;
     for (const std::size_t w : {std::size_t{1}, std::size_t{2}, std::size_t{0}}) {
@@ -83,23 +83,23 @@ class WayBack {
 
   /// Tells the work of the piece, if it is one of compute, and what lies before it; returns the piece before.
   std::int32_t before_start() {
-    const ActivityPiece& here = graph_.piece(at_);
+    const JobPiece& here = graph_.piece(at_);
     const std::int32_t before = bound_of_start();
-    const Nanoseconds before_ns = before < 0 ? graph_.start_ns : graph_.piece(static_cast<std::size_t>(before)).end_ns;
-    if (here.kind == PieceKind::compute) tell_work(std::max(here.start_ns, before_ns));
+    const Nanoseconds before_ns = before < 0 ? graph_.start_ns : graph_.piece(static_cast<std::size_t>(before)).end.ns;
+    if (here.kind == PieceKind::compute) tell_work(std::max(here.start.ns, before_ns));
     if (before == host) return before_launch();
-    const bool is_usual = before >= 0 && here.start_ns - before_ns <= usual_gap_ns;
+    const bool is_usual = before >= 0 && here.start.ns - before_ns <= usual_gap_ns;
     tell(is_usual ? CriticalKind::launch : CriticalKind::unknown, before_ns);
     return before;
   }
 
   /// A row of kernels and copies since `from_ns`; of part of a row equal shares.
   void tell_work(Nanoseconds from_ns) {
-    const ActivityPiece& here = graph_.piece(at_);
+    const JobPiece& here = graph_.piece(at_);
     const Nanoseconds part_ns = time_ns_ - from_ns;
     if (part_ns <= 0) return;
     const double of_row =
-        std::min(1.0, static_cast<double>(part_ns) / static_cast<double>(std::max(part_ns, here.end_ns - from_ns)));
+        std::min(1.0, static_cast<double>(part_ns) / static_cast<double>(std::max(part_ns, here.end.ns - from_ns)));
     const auto share = [&](std::uint32_t of_ns) { return static_cast<Nanoseconds>(of_row * of_ns); };
     tell(CriticalKind::compute, std::max(from_ns, time_ns_ - share(here.gpu_ns)));
     tell(CriticalKind::copy, std::max(from_ns, time_ns_ - share(here.copy_ns)));
@@ -113,8 +113,8 @@ class WayBack {
         wait < 0 ? graph_.first_piece[graph_.rank_of[at_]] : static_cast<std::size_t>(wait) + std::size_t{1};
     Nanoseconds by_itself_ns = 0;
     for (std::size_t p = first; p <= at_; ++p) by_itself_ns += graph_.piece(p).host_ns;
-    if (wait >= 0) tell(CriticalKind::launch, graph_.piece(static_cast<std::size_t>(wait)).end_ns + by_itself_ns);
-    tell(CriticalKind::host, wait < 0 ? graph_.start_ns : graph_.piece(static_cast<std::size_t>(wait)).end_ns);
+    if (wait >= 0) tell(CriticalKind::launch, graph_.piece(static_cast<std::size_t>(wait)).end.ns + by_itself_ns);
+    tell(CriticalKind::host, wait < 0 ? graph_.start_ns : graph_.piece(static_cast<std::size_t>(wait)).end.ns);
     return wait;
   }
 

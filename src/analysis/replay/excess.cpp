@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t enough_peers = 2, enough_steps = 4;
 
 /// What one arrival took of something.
-struct PlacedValue {
+struct ComparedValue {
   const ReplayArrival* of = nullptr;
   std::uint32_t arrival = 0;  ///< of all
   std::uint32_t rank = 0;
@@ -24,18 +24,18 @@ struct PlacedValue {
   Nanoseconds value_ns = 0;    ///< what is compared
   Nanoseconds surplus_ns = 0;  ///< what it took besides
 
-  // Places where it may be compared; 0: none.
-  std::uint64_t place() const { return of->place; }
-  std::uint64_t met_place() const { return is_first ? 0 : of->met_place; }
-  std::uint64_t own_place() const { return of->own_place; }
+  // Positions where it may be compared; 0: none.
+  std::uint64_t position() const { return of->position; }
+  std::uint64_t met_position() const { return is_first ? 0 : of->met_position; }
+  std::uint64_t own_position() const { return of->own_position; }
 };
 
-/// Calls `use(values)` with those of each place, in the order that they are in.
+/// Calls `use(values)` with those of each position, in the order that they are in.
 template <class Value, class Use>
-void for_each_place(const std::vector<Value>& values, std::uint64_t (Value::*place)() const, const Use& use) {
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> order;  // place and index: values are five times as large
+void for_each_position(const std::vector<Value>& values, std::uint64_t (Value::*position)() const, const Use& use) {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> order;  // position and index: values are five times as large
   order.reserve(values.size());
-  for (const Value& value : values) order.emplace_back((value.*place)(), static_cast<std::uint32_t>(order.size()));
+  for (const Value& value : values) order.emplace_back((value.*position)(), static_cast<std::uint32_t>(order.size()));
   std::sort(order.begin(), order.end());
   std::vector<Value> here;
   for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
@@ -50,27 +50,27 @@ Nanoseconds mean_of(const std::vector<Nanoseconds>& times) {
   return std::accumulate(times.begin(), times.end(), Nanoseconds{0}) / std::ssize(times);
 }
 
-/// Sets the excess over the median, or mean, of each place where enough are compared; the others stay in `values`.
-void compare_by(std::uint64_t (PlacedValue::*place)() const, std::size_t enough, std::vector<PlacedValue>& values,
-                std::vector<Nanoseconds>& excess_ns, bool over_mean = false) {
-  std::vector<PlacedValue> left;
+/// Sets the excess over the median, or mean, of each position where enough are compared; the others stay in `values`.
+void compare_by(std::uint64_t (ComparedValue::*position)() const, std::size_t enough,
+                std::vector<ComparedValue>& values, std::vector<Nanoseconds>& excess_ns, bool over_mean = false) {
+  std::vector<ComparedValue> left;
   std::vector<Nanoseconds> times;
-  for_each_place(values, place, [&](std::span<const PlacedValue> alike) {
-    if ((alike.front().*place)() == 0 || alike.size() < enough) {
+  for_each_position(values, position, [&](std::span<const ComparedValue> alike) {
+    if ((alike.front().*position)() == 0 || alike.size() < enough) {
       left.insert(left.end(), alike.begin(), alike.end());
       return;
     }
     times.clear();
-    for (const PlacedValue& value : alike) times.push_back(value.value_ns);
+    for (const ComparedValue& value : alike) times.push_back(value.value_ns);
     const Nanoseconds usual_ns = over_mean ? mean_of(times) : lower_median(times);
-    for (const PlacedValue& value : alike) excess_ns[value.arrival] = value.value_ns + value.surplus_ns - usual_ns;
+    for (const ComparedValue& value : alike) excess_ns[value.arrival] = value.value_ns + value.surplus_ns - usual_ns;
   });
   values = std::move(left);
 }
 
 /// Where records were lost, which of its kind an arrival is of those in its step is not known; what they took together
 /// is. What is left of that beyond peers goes to those in `values`, which are not compared otherwise, by their parts.
-void compare_steps(std::span<const PlacedValue> all, std::vector<PlacedValue>& values,
+void compare_steps(std::span<const ComparedValue> all, std::vector<ComparedValue>& values,
                    std::vector<Nanoseconds>& excess_ns) {
   struct OfStep {
     Nanoseconds total_ns = 0, told_ns = 0, untold_ns = 0;
@@ -78,11 +78,11 @@ void compare_steps(std::span<const PlacedValue> all, std::vector<PlacedValue>& v
   };
   if (values.empty()) return;
   std::vector<bool> is_untold(excess_ns.size(), false);
-  for (const PlacedValue& value : values) is_untold[value.arrival] = true;
+  for (const ComparedValue& value : values) is_untold[value.arrival] = true;
   std::map<std::pair<std::uint64_t, std::uint32_t>, OfStep> steps;
-  for (const PlacedValue& value : all) {
-    if (value.of->step_place == 0) continue;
-    OfStep& step = steps[{value.of->step_place, value.rank}];
+  for (const ComparedValue& value : all) {
+    if (value.of->step_position == 0) continue;
+    OfStep& step = steps[{value.of->step_position, value.rank}];
     step.total_ns += value.value_ns;
     (is_untold[value.arrival] ? step.untold_ns : step.told_ns) +=
         is_untold[value.arrival] ? value.value_ns : excess_ns[value.arrival] - value.surplus_ns;
@@ -95,9 +95,9 @@ void compare_steps(std::span<const PlacedValue> all, std::vector<PlacedValue>& v
     const Nanoseconds usual_ns = lower_median(totals);
     for (auto step = first; step != end; ++step) step->second.usual_ns = usual_ns;
   }
-  std::vector<PlacedValue> left;
-  for (const PlacedValue& value : values) {
-    const auto found = steps.find({value.of->step_place, value.rank});
+  std::vector<ComparedValue> left;
+  for (const ComparedValue& value : values) {
+    const auto found = steps.find({value.of->step_position, value.rank});
     if (found == steps.end() || found->second.usual_ns == no_time || found->second.untold_ns <= 0) {
       left.push_back(value);
       continue;
@@ -111,25 +111,25 @@ void compare_steps(std::span<const PlacedValue> all, std::vector<PlacedValue>& v
   values = std::move(left);
 }
 
-/// By arrival of all: beyond peers at the same place of the program, in the same step or in the same collective, or
-/// where there are none, beyond the same place in other steps, which shows what passes but not what lasts.
-std::vector<Nanoseconds> excess_of(const std::vector<PlacedValue>& all, std::size_t arrivals) {
-  std::vector<PlacedValue> values = all;
+/// By arrival of all: beyond peers at the same program position, in the same step or in the same collective, or
+/// where there are none, beyond the same position in other steps, which shows what passes but not what lasts.
+std::vector<Nanoseconds> excess_of(const std::vector<ComparedValue>& all, std::size_t arrivals) {
+  std::vector<ComparedValue> values = all;
   std::vector<Nanoseconds> excess_ns(arrivals, 0);
-  compare_by(&PlacedValue::place, enough_peers, values, excess_ns);
+  compare_by(&ComparedValue::position, enough_peers, values, excess_ns);
   compare_steps(all, values, excess_ns);
-  compare_by(&PlacedValue::met_place, enough_peers, values, excess_ns);
-  for (const PlacedValue& value : values) excess_ns[value.arrival] = value.surplus_ns;
-  compare_by(&PlacedValue::own_place, enough_steps, values, excess_ns);
+  compare_by(&ComparedValue::met_position, enough_peers, values, excess_ns);
+  for (const ComparedValue& value : values) excess_ns[value.arrival] = value.surplus_ns;
+  compare_by(&ComparedValue::own_position, enough_steps, values, excess_ns);
   return excess_ns;
 }
 
-/// By arrival of all: beyond the same place in the next step.
-std::vector<Nanoseconds> excess_over_next_step(const std::vector<PlacedValue>& values, std::size_t arrivals) {
+/// By arrival of all: beyond the same position in the next step.
+std::vector<Nanoseconds> excess_over_next_step(const std::vector<ComparedValue>& values, std::size_t arrivals) {
   std::vector<Nanoseconds> excess_ns(arrivals, 0);
-  for_each_place(values, &PlacedValue::own_place, [&](std::span<const PlacedValue> alike) {
-    for (std::size_t i = 0; alike.front().own_place() != 0 && i + 1 < alike.size(); ++i) {
-      const PlacedValue &here = alike[i], &next = alike[i + 1];
+  for_each_position(values, &ComparedValue::own_position, [&](std::span<const ComparedValue> alike) {
+    for (std::size_t i = 0; alike.front().own_position() != 0 && i + 1 < alike.size(); ++i) {
+      const ComparedValue &here = alike[i], &next = alike[i + 1];
       if (next.of->step != here.of->step + 1) continue;
       excess_ns[here.arrival] = here.value_ns + here.surplus_ns - next.value_ns - next.surplus_ns;
     }
@@ -137,11 +137,11 @@ std::vector<Nanoseconds> excess_over_next_step(const std::vector<PlacedValue>& v
   return excess_ns;
 }
 
-/// By arrival of all: beyond the mean of peers at the same place of the program.
-std::vector<Nanoseconds> excess_over_mean(const std::vector<PlacedValue>& all, std::size_t arrivals) {
-  std::vector<PlacedValue> values = all;
+/// By arrival of all: beyond the mean of peers at the same program position.
+std::vector<Nanoseconds> excess_over_mean(const std::vector<ComparedValue>& all, std::size_t arrivals) {
+  std::vector<ComparedValue> values = all;
   std::vector<Nanoseconds> excess_ns(arrivals, 0);
-  compare_by(&PlacedValue::place, enough_peers, values, excess_ns, true);
+  compare_by(&ComparedValue::position, enough_peers, values, excess_ns, true);
   return excess_ns;
 }
 
@@ -191,18 +191,18 @@ class ArrivalComparison {
     std::vector<HostExcess> host_parts_ns(graph_.pieces());
     const auto compare_others = [&](const std::vector<Nanoseconds>& values_ns) {
       if (usual == Usual::mean) return std::vector<Nanoseconds>(first_arrival_.back(), 0);
-      return compare(placed(values_ns), first_arrival_.back());
+      return compare(compared(values_ns), first_arrival_.back());
     };
     run_all({[&] {
                if (usual == Usual::median) host_parts_ns = excess_of_host_parts();
              },
-             [&] { gpu_ns = compare(placed(gpu_ns_, usual != Usual::mean), first_arrival_.back()); },
+             [&] { gpu_ns = compare(compared(gpu_ns_, usual != Usual::mean), first_arrival_.back()); },
              [&] { copy_ns = compare_others(copy_ns_); }, [&] { host_ns = compare_others(host_ns_); },
              [&] { transfer_ns = compare_others(transfer_ns_); }});
     std::vector<PieceExcess> excess(graph_.pieces());
     Parts gpu_parts, copy_parts, host_parts, late_parts;
     for (std::size_t p = 0; p < graph_.pieces(); ++p) {
-      const ActivityPiece& here = graph_.piece(p);
+      const JobPiece& here = graph_.piece(p);
       if (here.gpu_ns > 0) gpu_parts.emplace_back(&excess[p].gpu_ns, here.gpu_ns);
       if (here.copy_ns > 0) copy_parts.emplace_back(&excess[p].gpu_ns, here.copy_ns);
       host_parts.emplace_back(&excess[p].host_ns, here.host_ns);
@@ -248,55 +248,55 @@ class ArrivalComparison {
     std::vector<std::uint64_t> count(first_arrival_.back(), 0), next = count;
     for (std::size_t p = 0; p < graph_.pieces(); ++p)
       if (const std::size_t arrival = arrival_of(p); arrival != none) ++count[arrival];
-    std::vector<std::uint64_t> places(graph_.pieces(), 0);  // 0: not compared
+    std::vector<std::uint64_t> positions(graph_.pieces(), 0);  // 0: not compared
     for (std::size_t p = 0; p < graph_.pieces(); ++p) {
       const std::size_t arrival = arrival_of(p);
-      if (arrival == none || graph_.arrival_of(p).place == 0) continue;
+      if (arrival == none || graph_.arrival_of(p).position == 0) continue;
       // Spread by Fibonacci hashing.
-      places[p] = ((graph_.arrival_of(p).place ^ (count[arrival] << 32U | next[arrival]++)) * golden_ratio) | 1U;
+      positions[p] = ((graph_.arrival_of(p).position ^ (count[arrival] << 32U | next[arrival]++)) * golden_ratio) | 1U;
     }
     std::vector<HostExcess> excess(graph_.pieces());
-    compare_pieces(places, &ActivityPiece::host_ns, &HostExcess::host_ns, excess);
-    compare_pieces(places, &ActivityPiece::after_ns, &HostExcess::after_ns, excess);
+    compare_pieces(positions, &ActivityPiece::host_ns, &HostExcess::host_ns, excess);
+    compare_pieces(positions, &ActivityPiece::after_ns, &HostExcess::after_ns, excess);
     return excess;
   }
 
-  /// Sets what each piece took beyond the median of those at its place, where enough are compared.
-  void compare_pieces(const std::vector<std::uint64_t>& places, std::uint32_t ActivityPiece::*part,
+  /// Sets what each piece took beyond the median of those at its position, where enough are compared.
+  void compare_pieces(const std::vector<std::uint64_t>& positions, std::uint32_t ActivityPiece::*part,
                       Nanoseconds HostExcess::*result, std::vector<HostExcess>& excess) const {
-    struct PlacedPiece {
+    struct ComparedPiece {
       std::uint64_t at;
       std::uint32_t arrival;  ///< number of the piece
       std::uint32_t value_ns;
-      std::uint64_t place() const { return at; }
+      std::uint64_t position() const { return at; }
     };
-    std::vector<PlacedPiece> pieces;
-    pieces.reserve(places.size());
-    for (std::size_t p = 0; p < places.size(); ++p)
-      if (places[p] != 0) pieces.push_back({places[p], static_cast<std::uint32_t>(p), graph_.piece(p).*part});
+    std::vector<ComparedPiece> pieces;
+    pieces.reserve(positions.size());
+    for (std::size_t p = 0; p < positions.size(); ++p)
+      if (positions[p] != 0) pieces.push_back({positions[p], static_cast<std::uint32_t>(p), graph_.piece(p).*part});
     std::vector<Nanoseconds> times;
-    for_each_place(pieces, &PlacedPiece::place, [&](std::span<const PlacedPiece> alike) {
+    for_each_position(pieces, &ComparedPiece::position, [&](std::span<const ComparedPiece> alike) {
       if (alike.size() < enough_peers) return;
       times.clear();
-      for (const PlacedPiece& one : alike) times.push_back(one.value_ns);
+      for (const ComparedPiece& one : alike) times.push_back(one.value_ns);
       const Nanoseconds usual_ns = lower_median(times);
-      for (const PlacedPiece& one : alike) excess[one.arrival].*result = one.value_ns - usual_ns;
+      for (const ComparedPiece& one : alike) excess[one.arrival].*result = one.value_ns - usual_ns;
     });
   }
 
   void add(std::size_t p, std::size_t arrival) {
-    const ActivityPiece& here = graph_.piece(p);
+    const JobPiece& here = graph_.piece(p);
     gpu_ns_[arrival] += Nanoseconds{here.gpu_ns} - here.contention_ns;
     copy_ns_[arrival] += here.copy_ns;
     host_ns_[arrival] += Nanoseconds{here.host_ns} + here.after_ns;
     if (here.kind != PieceKind::collective) return;
-    const Nanoseconds latest_enter_ns = graph_.members_of(graph_.instance_of[p]).back().enter_ns;
-    transfer_ns_[arrival] = std::max<Nanoseconds>(0, here.end_ns - latest_enter_ns);
+    const JobTime latest_enter = graph_.members_of(graph_.instance_of[p]).back().enter;
+    transfer_ns_[arrival] = std::max<Nanoseconds>(0, here.end - latest_enter);
   }
 
   /// Values by arrival of all, but for no_time. `less_surplus`: what is compared is without the surplus.
-  std::vector<PlacedValue> placed(const std::vector<Nanoseconds>& values_ns, bool less_surplus = false) const {
-    std::vector<PlacedValue> values;
+  std::vector<ComparedValue> compared(const std::vector<Nanoseconds>& values_ns, bool less_surplus = false) const {
+    std::vector<ComparedValue> values;
     values.reserve(values_ns.size());
     for (std::size_t r = 0; r < graph_.ranks.size(); ++r) {
       const std::span<const ReplayArrival> arrivals = graph_.ranks[r].arrivals;

@@ -17,10 +17,10 @@ struct PieceExcess {
 
 /// What work is compared with.
 enum class Usual : std::uint8_t {
-  median,  ///< of peers at the same place of the program, or where there are none, of the same place in other steps
-  mean,    ///< kernels: of peers at the same place of the program, shared out evenly; 0 where there are none
-  /// The same place in the next step of the trace rank, transfers included; 0 where there is none. So with what waits
-  /// for what in a step, and how long its lags are, the length of the next is predicted, in this step's place.
+  median,  ///< of peers at the same program position, or where there are none, of the same position in other steps
+  mean,    ///< kernels: of peers at the same program position, shared out evenly; 0 where there are none
+  /// The same position in the next step of the trace rank, transfers included; 0 where there is none. So with what
+  /// waits for what in a step, and how long its lags are, the length of the next is predicted, in this step's stead.
   next_step,
 };
 

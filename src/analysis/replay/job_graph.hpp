@@ -16,14 +16,14 @@ namespace nsys_explain::analysis {
 
 /// An arrival as the replay takes it. Trivially copyable.
 struct ReplayArrival {
-  Nanoseconds enter_ns = 0, exit_ns = 0;  ///< job time
-  std::int64_t instance = -1;             ///< equal for those who met; -1: not matched
-  std::uint64_t place = 0;                ///< equal for peers at the same place of the program; 0: not compared
-  std::uint64_t own_place = 0;            ///< equal for the same place in other steps of the same trace rank; likewise
-  std::uint64_t met_place = 0;            ///< equal for peers who met; likewise
-  std::uint64_t step_place = 0;           ///< equal for peers in the same step; likewise
-  std::uint64_t kind = 0;                 ///< equal for transfers alike: operation, size and members; 0: not compared
-  Nanoseconds surplus_ns = 0;             ///< GPU work known without peers to be too much
+  JobTime enter, exit;
+  std::int64_t instance = -1;       ///< equal for those who met; -1: not matched
+  std::uint64_t position = 0;       ///< equal for peers at the same program position; 0: not compared
+  std::uint64_t own_position = 0;   ///< equal for the same position in other steps of the same trace rank; likewise
+  std::uint64_t met_position = 0;   ///< equal for peers who met; likewise
+  std::uint64_t step_position = 0;  ///< equal for peers in the same step; likewise
+  std::uint64_t kind = 0;           ///< equal for transfers alike: operation, size and members; 0: not compared
+  Nanoseconds surplus_ns = 0;       ///< GPU work known without peers to be too much
   std::int32_t step = -1;
   bool slow_link = false;                     ///< its transfer goes over a slow link
   std::array<std::uint8_t, 3> reserved = {};  ///< no padding bytes travel uninitialised
@@ -31,7 +31,7 @@ struct ReplayArrival {
 
 /// One trace rank.
 struct ReplayRank {
-  std::span<const ActivityPiece> pieces;    ///< times in job time
+  std::span<const JobPiece> pieces;
   std::span<const ReplayArrival> arrivals;  ///< by Arrival::index
 };
 
@@ -39,14 +39,14 @@ struct ReplayRank {
 struct JobGraph {
   struct Member {
     std::uint32_t piece = 0;
-    Nanoseconds enter_ns = 0, exit_ns = 0;
+    JobTime enter, exit;
   };
 
   /// `ranks` by index of the trace rank.
   explicit JobGraph(std::vector<ReplayRank> ranks);
 
   std::size_t pieces() const { return rank_of.size(); }
-  const ActivityPiece& piece(std::size_t p) const { return ranks[rank_of[p]].pieces[p - first_piece[rank_of[p]]]; }
+  const JobPiece& piece(std::size_t p) const { return ranks[rank_of[p]].pieces[p - first_piece[rank_of[p]]]; }
   /// What a piece waits for, by number in the job; -1: nothing. `w`: of ActivityPiece::waits.
   std::int32_t waited_for(std::size_t p, std::size_t w) const {
     const PieceWait& wait = piece(p).waits[w];

@@ -21,21 +21,21 @@ struct Change {
 /// The changes of one trace rank by time.
 std::vector<Change> changes_of(const JobGraph& graph, std::size_t rank) {
   std::vector<Change> changes;
-  const auto add = [&](Nanoseconds start_ns, Nanoseconds end_ns, double work, int waiting, int transfers) {
-    if (start_ns >= end_ns) return;
-    changes.push_back({start_ns, work, waiting, transfers});
-    changes.push_back({end_ns, -work, -waiting, -transfers});
+  const auto add = [&](JobTime start, JobTime end, double work, int waiting, int transfers) {
+    if (start >= end) return;
+    changes.push_back({start.ns, work, waiting, transfers});
+    changes.push_back({end.ns, -work, -waiting, -transfers});
   };
   for (std::size_t p = graph.first_piece[rank]; p < graph.first_piece[rank + 1]; ++p) {
-    const ActivityPiece& piece = graph.piece(p);
-    if (piece.kind == PieceKind::compute && piece.end_ns > piece.start_ns) {
+    const JobPiece& piece = graph.piece(p);
+    if (piece.kind == PieceKind::compute && piece.end > piece.start) {
       const double busy = static_cast<double>(piece.gpu_ns) + static_cast<double>(piece.copy_ns);
-      add(piece.start_ns, piece.end_ns, std::min(1.0, busy / static_cast<double>(piece.end_ns - piece.start_ns)), 0, 0);
+      add(piece.start, piece.end, std::min(1.0, busy / static_cast<double>(piece.end - piece.start)), 0, 0);
     } else if (piece.kind == PieceKind::collective) {
-      const Nanoseconds latest_ns = graph.members_of(graph.instance_of[p]).back().enter_ns;
-      const Nanoseconds all_here_ns = std::clamp(latest_ns, piece.start_ns, piece.end_ns);
-      add(piece.start_ns, all_here_ns, 0, 1, 0);
-      add(all_here_ns, piece.end_ns, 0, 0, 1);
+      const JobTime latest = graph.members_of(graph.instance_of[p]).back().enter;
+      const JobTime all_here = std::clamp(latest, piece.start, piece.end);
+      add(piece.start, all_here, 0, 1, 0);
+      add(all_here, piece.end, 0, 0, 1);
     }
   }
   std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.at_ns < b.at_ns; });

@@ -19,16 +19,15 @@ constexpr Nanoseconds clocks_differ_ns = 2'000;
 std::vector<std::vector<std::uint32_t>> unexplained_starts(const JobGraph& graph) {
   std::vector<std::vector<std::uint32_t>> starts(graph.ranks.size());
   for (std::uint32_t p = 0; p < graph.pieces(); ++p) {
-    const ActivityPiece& here = graph.piece(p);
+    const JobPiece& here = graph.piece(p);
     const std::int32_t before = graph.waited_for(p, 0);
     if (here.kind != PieceKind::compute || before < 0 || here.waits[1].piece >= 0 || here.after_host_ns == 0) continue;
-    const Nanoseconds pause_ns = here.start_ns - graph.piece(static_cast<std::size_t>(before)).end_ns;
+    const Nanoseconds pause_ns = here.start - graph.piece(static_cast<std::size_t>(before)).end;
     if (pause_ns > launch_takes_ns) starts[graph.rank_of[p]].push_back(p);
   }
   for (std::vector<std::uint32_t>& of_rank : starts)
-    std::stable_sort(of_rank.begin(), of_rank.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return graph.piece(a).start_ns < graph.piece(b).start_ns;
-    });
+    std::stable_sort(of_rank.begin(), of_rank.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return graph.piece(a).start < graph.piece(b).start; });
   return starts;
 }
 
@@ -55,20 +54,20 @@ std::vector<LostMember> find_lost_members(const JobGraph& graph) {
   for (std::uint32_t i = 0; i < graph.instances(); ++i) {
     const std::int64_t communicator = communicator_of(graph, i);
     if (communicator < 0 || graph.members_of(i).size() == members[communicator].size()) continue;
-    Nanoseconds first_exit_ns = graph.members_of(i).front().exit_ns, last_exit_ns = first_exit_ns;
+    JobTime first_exit = graph.members_of(i).front().exit, last_exit = first_exit;
     for (const JobGraph::Member& member : graph.members_of(i)) {
-      first_exit_ns = std::min(first_exit_ns, member.exit_ns);
-      last_exit_ns = std::max(last_exit_ns, member.exit_ns);
+      first_exit = std::min(first_exit, member.exit);
+      last_exit = std::max(last_exit, member.exit);
     }
     const std::set<std::uint32_t> there = ranks_of(graph, i);
     for (const std::uint32_t rank : members[communicator]) {
       if (there.contains(rank)) continue;
       const auto after = std::partition_point(starts[rank].begin(), starts[rank].end(), [&](std::uint32_t p) {
-        return graph.piece(p).start_ns < first_exit_ns - clocks_differ_ns;
+        return graph.piece(p).start < first_exit - clocks_differ_ns;
       });
-      if (after == starts[rank].end() || graph.piece(*after).start_ns > last_exit_ns + launch_takes_ns) continue;
+      if (after == starts[rank].end() || graph.piece(*after).start > last_exit + launch_takes_ns) continue;
       const auto before = static_cast<std::uint32_t>(graph.waited_for(*after, 0));
-      if (graph.piece(before).end_ns < first_exit_ns) lost.push_back({i, before, *after});
+      if (graph.piece(before).end < first_exit) lost.push_back({i, before, *after});
     }
   }
   std::sort(lost.begin(), lost.end());

@@ -75,7 +75,7 @@ Replay::Shifts Replay::shifts_of(std::span<const Scenario> scenarios) const {
 
 /// By how much a row of kernels gets shorter in scenario k.
 Nanoseconds Replay::shorter_work(std::size_t p, std::size_t k, const Shifts& shifts) const {
-  const ActivityPiece& here = graph_.piece(p);
+  const JobPiece& here = graph_.piece(p);
   const std::size_t r = graph_.rank_of[p];
   const Scenario& scenario = shifts.scenarios[k];
   Nanoseconds shorter_ns = Shifts::holds(shifts.mended[r], k) ? shifts.excess[k][p].gpu_ns : 0;
@@ -83,9 +83,9 @@ Nanoseconds Replay::shorter_work(std::size_t p, std::size_t k, const Shifts& shi
     shorter_ns += static_cast<Nanoseconds>((1 - scenario.gpu_factors[r]) * static_cast<double>(here.gpu_ns));
   if (!scenario.has_launch_gaps) {
     const std::int32_t before = graph_.waited_for(p, 0);
-    const Nanoseconds start_ns =
-        before < 0 ? here.start_ns : std::max(here.start_ns, graph_.piece(static_cast<std::size_t>(before)).end_ns);
-    shorter_ns += std::max<Nanoseconds>(0, here.end_ns - start_ns - here.gpu_ns - here.copy_ns);
+    const JobTime start =
+        before < 0 ? here.start : std::max(here.start, graph_.piece(static_cast<std::size_t>(before)).end);
+    shorter_ns += std::max<Nanoseconds>(0, here.end - start - here.gpu_ns - here.copy_ns);
   }
   if (!shifts.longer_ns.empty()) shorter_ns -= shifts.of(shifts.longer_ns, p)[k];
   return shorter_ns;
@@ -100,7 +100,7 @@ Nanoseconds Replay::host_shift(std::size_t p, std::size_t k, const Shifts& shift
 
 /// A piece begins once all that it waits for is over.
 void Replay::enter(std::size_t p, Shifts& shifts) const {
-  const ActivityPiece& here = graph_.piece(p);
+  const JobPiece& here = graph_.piece(p);
   const std::size_t width = shifts.width();
   Nanoseconds* const enter_ns = shifts.of(shifts.enter_ns, p);
   std::fill_n(enter_ns, width, no_time);  // below all
@@ -112,7 +112,7 @@ void Replay::enter(std::size_t p, Shifts& shifts) const {
     const Nanoseconds slack_ns = here.waits[w].slack_ns;
     // Without launch gaps it begins at once, whatever the lag was.
     const Nanoseconds lag_ns =
-        shifts.without_launch_gaps == 0 ? 0 : std::max(slack_ns, here.start_ns - graph_.piece(q).end_ns);
+        shifts.without_launch_gaps == 0 ? 0 : std::max(slack_ns, here.start - graph_.piece(q).end);
     for (std::size_t k = 0; k < width; ++k)
       enter_ns[k] =
           std::max(enter_ns[k], end_ns[k] - (Shifts::holds(shifts.without_launch_gaps, k) ? lag_ns : slack_ns));
@@ -132,7 +132,7 @@ void Replay::enter(std::size_t p, Shifts& shifts) const {
 }
 
 void Replay::start(std::size_t p, Shifts& shifts) const {
-  const ActivityPiece& here = graph_.piece(p);
+  const JobPiece& here = graph_.piece(p);
   enter(p, shifts);
   const Nanoseconds* const enter_ns = shifts.of(shifts.enter_ns, p);
   Nanoseconds* const end_ns = shifts.of(shifts.end_ns, p);
@@ -159,7 +159,7 @@ Nanoseconds Replay::shorter_transfer(std::size_t p, std::size_t k, const Shifts&
   const TransferTime transfers = shifts.scenarios[k].transfers;
   if (transfers == TransferTime::measured)
     return Shifts::holds(shifts.mended_transfers[instance], k) ? shifts.excess[k][p].gpu_ns : 0;
-  const Nanoseconds transfer_ns = graph_.piece(p).end_ns - graph_.members_of(instance).back().enter_ns;
+  const Nanoseconds transfer_ns = graph_.piece(p).end - graph_.members_of(instance).back().enter;
   if (transfers == TransferTime::none) return transfer_ns;
   const TransferExcess& excess = transfers_.of_instance[instance];
   return std::min(transfer_ns, transfers == TransferTime::usual ? excess.usual_ns : excess.best_ns);
@@ -176,9 +176,9 @@ bool Replay::shift_of_enters(std::uint32_t instance, Nanoseconds exit_ns, const 
     for (std::size_t k = 0; k < width; ++k) later_ns[k] = std::max(later_ns[k], enter_ns + shift_ns[k]);
   };
   for (const Member& member : graph_.members_of(instance))
-    enters(member.enter_ns, shifts.of(shifts.enter_ns, member.piece));
+    enters(member.enter.ns, shifts.of(shifts.enter_ns, member.piece));
   for (const LostMember& member : graph_.lost_of(instance))
-    enters(graph_.piece(member.before).end_ns, shifts.of(shifts.end_ns, member.before));
+    enters(graph_.piece(member.before).end.ns, shifts.of(shifts.end_ns, member.before));
   if (measured_ns == no_time) return false;
   for (std::size_t k = 0; k < width; ++k) later_ns[k] -= measured_ns;
   return true;
@@ -193,12 +193,12 @@ const Nanoseconds* Replay::shift_of_instance(std::uint32_t instance, Shifts& shi
 /// A member leaves as long after the latest of those that had entered before as it did.
 void Replay::leave(std::size_t p, Shifts& shifts) const {
   const std::uint32_t instance = graph_.instance_of[p];
-  const Nanoseconds exit_ns = graph_.piece(p).end_ns;
+  const JobTime exit = graph_.piece(p).end;
   Nanoseconds* const end_ns = shifts.of(shifts.end_ns, p);
-  if (exit_ns > graph_.members_of(instance).back().enter_ns) {
+  if (exit > graph_.members_of(instance).back().enter) {
     const Nanoseconds* const of_all_ns = shift_of_instance(instance, shifts);
     for (std::size_t k = 0; k < shifts.width(); ++k) end_ns[k] = of_all_ns[k] - shorter_transfer(p, k, shifts);
-  } else if (!shift_of_enters(instance, exit_ns, shifts, end_ns)) {
+  } else if (!shift_of_enters(instance, exit.ns, shifts, end_ns)) {
     std::copy_n(shifts.of(shifts.enter_ns, p), shifts.width(), end_ns);
   }
 }
@@ -224,14 +224,14 @@ std::vector<ReplayedTime> Replay::run_once(Shifts& shifts) const {
   std::vector<ReplayedTime> replayed(shifts.width(), {graph_.start_ns, std::vector<Nanoseconds>(steps_, no_time)});
   for (const std::uint32_t event : order_) {
     const std::size_t p = event / 2;
-    const ActivityPiece& here = graph_.piece(p);
+    const JobPiece& here = graph_.piece(p);
     const bool leaves = event % 2 == 1;
     leaves ? leave(p, shifts) : start(p, shifts);
     if (!leaves && here.kind != PieceKind::compute) continue;
     const Nanoseconds* const end_ns = shifts.of(shifts.end_ns, p);
     const std::int32_t step = leaves ? graph_.arrival_of(p).step : -1;
     for (std::size_t k = 0; k < shifts.width(); ++k) {
-      const Nanoseconds at_ns = here.end_ns + end_ns[k];
+      const Nanoseconds at_ns = here.end.ns + end_ns[k];
       replayed[k].end_ns = std::max(replayed[k].end_ns, at_ns);
       if (step < 0 || static_cast<std::size_t>(step) >= steps_) continue;
       Nanoseconds& of_step_ns = replayed[k].step_ends_ns[static_cast<std::size_t>(step)];

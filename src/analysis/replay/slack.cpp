@@ -33,36 +33,36 @@ class WayBackFromCompute {
   /// What a step leaves is taken up by the next: a collective may last until compute begins after the last one of its
   /// step. Where no step is known, and of all else, until the end of the run.
   void bound_by_steps(std::size_t r) {
-    std::map<std::int32_t, Nanoseconds> last_exit_ns;  // by step
-    std::vector<Nanoseconds> compute_starts;
-    for (const ActivityPiece& piece : graph_.ranks[r].pieces)
-      if (piece.kind == PieceKind::compute) compute_starts.push_back(piece.start_ns);
+    std::map<std::int32_t, JobTime> last_exit;  // by step
+    std::vector<JobTime> compute_starts;
+    for (const JobPiece& piece : graph_.ranks[r].pieces)
+      if (piece.kind == PieceKind::compute) compute_starts.push_back(piece.start);
     std::sort(compute_starts.begin(), compute_starts.end());
     for (const ReplayArrival& arrival : graph_.ranks[r].arrivals) {
-      Nanoseconds& last_ns = last_exit_ns.try_emplace(arrival.step, arrival.exit_ns).first->second;
-      last_ns = std::max(last_ns, arrival.exit_ns);
+      JobTime& last = last_exit.try_emplace(arrival.step, arrival.exit).first->second;
+      last = std::max(last, arrival.exit);
     }
-    for (const ActivityPiece& piece : graph_.ranks[r].pieces) {
-      Nanoseconds until_ns = graph_.end_ns;
+    for (const JobPiece& piece : graph_.ranks[r].pieces) {
+      JobTime until(graph_.end_ns);
       if (piece.kind == PieceKind::collective) {
         const std::int32_t step = graph_.ranks[r].arrivals[static_cast<std::size_t>(piece.arrival)].step;
         const auto next = step < 0 ? compute_starts.end()
-                                   : std::lower_bound(compute_starts.begin(), compute_starts.end(), last_exit_ns[step]);
-        if (next != compute_starts.end()) until_ns = std::min(until_ns, *next);
+                                   : std::lower_bound(compute_starts.begin(), compute_starts.end(), last_exit[step]);
+        if (next != compute_starts.end()) until = std::min(until, *next);
       }
-      after_end_.push_back(std::max<Nanoseconds>(0, until_ns - piece.end_ns));
+      after_end_.push_back(std::max<Nanoseconds>(0, until - piece.end));
     }
   }
 
   /// Members that left before the last one entered did not take part in what followed.
   void leave(std::size_t p) {
     const std::uint32_t instance = graph_.instance_of[p];
-    if (graph_.piece(p).end_ns >= last_enter_ns(instance))
+    if (graph_.piece(p).end >= last_enter(instance))
       of_instance_[instance] = std::min(of_instance_[instance], after_end_[p]);
   }
 
   void start(std::size_t p) {
-    const ActivityPiece& here = graph_.piece(p);
+    const JobPiece& here = graph_.piece(p);
     const Nanoseconds slack_ns = slack_of_start(p);
     for (std::size_t w = 0; w < here.waits.size(); ++w)
       bound(graph_.waited_for(p, w), here.waits[w].slack_ns, slack_ns);
@@ -71,14 +71,14 @@ class WayBackFromCompute {
 
   /// How much later the piece could have begun; compute not at all.
   Nanoseconds slack_of_start(std::size_t p) const {
-    const ActivityPiece& here = graph_.piece(p);
+    const JobPiece& here = graph_.piece(p);
     if (here.kind == PieceKind::compute) return 0;
     if (here.kind == PieceKind::host_wait) return after_end_[p];
     const std::uint32_t instance = graph_.instance_of[p];
     // One that enters before the last may come later by that, too.
     const Nanoseconds of_instance_ns = of_instance_[instance];
     if (of_instance_ns == not_bound) return after_end_[p];
-    return of_instance_ns + last_enter_ns(instance) - here.start_ns;
+    return of_instance_ns + (last_enter(instance) - here.start);
   }
 
   void bound(std::int32_t before, std::uint32_t after_ns, Nanoseconds slack_ns) {
@@ -87,7 +87,7 @@ class WayBackFromCompute {
     after_end_ns = std::min(after_end_ns, slack_ns + after_ns);
   }
 
-  Nanoseconds last_enter_ns(std::uint32_t instance) const { return graph_.members_of(instance).back().enter_ns; }
+  JobTime last_enter(std::uint32_t instance) const { return graph_.members_of(instance).back().enter; }
 
   const JobGraph& graph_;
   std::vector<Nanoseconds> after_end_;    ///< by piece: how much later it could have ended
@@ -104,10 +104,11 @@ struct SlackClass {
 
 /// From the last enter until the first exit after it.
 Nanoseconds transfer_of(std::span<const JobGraph::Member> members) {
-  Nanoseconds exit_ns = std::numeric_limits<Nanoseconds>::max();
+  constexpr JobTime never(std::numeric_limits<Nanoseconds>::max());
+  JobTime exit = never;
   for (const JobGraph::Member& member : members)
-    if (member.exit_ns > members.back().enter_ns) exit_ns = std::min(exit_ns, member.exit_ns);
-  return exit_ns == std::numeric_limits<Nanoseconds>::max() ? 0 : exit_ns - members.back().enter_ns;
+    if (member.exit > members.back().enter) exit = std::min(exit, member.exit);
+  return exit == never ? 0 : exit - members.back().enter;
 }
 
 std::int64_t rounded(double value) {

@@ -21,12 +21,11 @@ std::vector<MeasuredTransfer> measure_transfers(const JobGraph& graph) {
     const std::span<const JobGraph::Member> members = graph.members_of(i);
     const ReplayArrival& first = graph.arrival_of(members.front().piece);
     if (first.instance < 0 || first.kind == 0) continue;
-    Nanoseconds exit_ns = no_time;
+    JobTime exit(no_time);
     for (const JobGraph::Member& member : members)
-      if (member.exit_ns > members.back().enter_ns)
-        exit_ns = exit_ns == no_time ? member.exit_ns : std::min(exit_ns, member.exit_ns);
-    if (exit_ns == no_time) continue;
-    transfers.push_back({first.kind, first.instance >> 32, i, exit_ns - members.back().enter_ns});
+      if (member.exit > members.back().enter) exit = exit.ns == no_time ? member.exit : std::min(exit, member.exit);
+    if (exit.ns == no_time) continue;
+    transfers.push_back({first.kind, first.instance >> 32, i, exit - members.back().enter});
   }
   std::sort(transfers.begin(), transfers.end(), [](const MeasuredTransfer& a, const MeasuredTransfer& b) {
     return std::tie(a.kind, a.communicator, a.instance) < std::tie(b.kind, b.communicator, b.instance);

@@ -100,11 +100,11 @@ class LayersOfRank {
     std::sort(executions_.begin(), executions_.end(),
               [](const LayerExecution& a, const LayerExecution& b) { return a.time.start_ns < b.time.start_ns; });
     add_times(events);
-    for (const Arrival& arrival : events.arrivals) {
+    for (const TraceArrival& arrival : events.arrivals) {
       const auto after = std::partition_point(executions_.begin(), executions_.end(), [&](const LayerExecution& one) {
-        return one.time.start_ns <= arrival.enter_ns;
+        return one.time.start_ns <= arrival.enter.ns;
       });
-      if (after != executions_.begin() && arrival.enter_ns < std::prev(after)->time.end_ns)
+      if (after != executions_.begin() && arrival.enter.ns < std::prev(after)->time.end_ns)
         ++std::prev(after)->layer->collectives;
     }
   }

@@ -214,12 +214,12 @@ Timeline timeline_of(const RankEvents& events, const Interval& window) {
 void add_link_traffic(const RankEvents& events, Timeline& timeline) {
   Names names(timeline.names);
   // What moves data is what the kernels tell; whose collective it was does not matter here.
-  std::vector<Arrival> communication;
+  std::vector<TraceArrival> communication;
   for (const Kernel& kernel : events.device.kernels) {
     if (!events.is_communication(kernel)) continue;
-    Arrival arrival;
-    arrival.enter_ns = kernel.start_ns;
-    arrival.exit_ns = kernel.end_ns;
+    TraceArrival arrival;
+    arrival.enter = TraceTime(kernel.start_ns);
+    arrival.exit = TraceTime(kernel.end_ns);
     communication.push_back(arrival);
   }
   RankEvents with_arrivals = events;

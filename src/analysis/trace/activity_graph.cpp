@@ -33,7 +33,7 @@ constexpr Nanoseconds unexplained_ns = 50'000;
 /// Goes through the program and folds it.
 class ActivityFolder {
  public:
-  ActivityFolder(const RankEvents& events, std::span<const Arrival> arrivals)
+  ActivityFolder(const RankEvents& events, std::span<const TraceArrival> arrivals)
       : events_(events),
         arrivals_(arrivals),
         parts_(events.trace),
@@ -41,7 +41,7 @@ class ActivityFolder {
         program_(program_of(events)),
         is_known_(arrivals.size()) {}
 
-  std::vector<ActivityPiece> fold() {
+  std::vector<TracePiece> fold() {
     if (!program_.activities.empty()) host_ns_ = first_host_event(events_, program_);
     auto event = program_.events.begin();
     const auto events_until = [&](Nanoseconds time_ns) {
@@ -67,7 +67,7 @@ class ActivityFolder {
   /// What goes on one after the other: a stream where events are recorded; else compute of all streams, and each stream
   /// of collectives.
   struct Lane {
-    std::optional<ActivityPiece> open;
+    std::optional<TracePiece> open;
     std::uint32_t open_activities = 0;
     std::size_t opened = 0;                            ///< when, in the order of launches
     std::uint32_t stream_id = no_stream;               ///< of its latest compute
@@ -103,8 +103,8 @@ class ActivityFolder {
 
   std::optional<std::size_t> arrival_of(const GpuActivity& activity) {
     auto at = std::lower_bound(arrivals_.begin(), arrivals_.end(), activity.start_ns,
-                               [](const Arrival& a, Nanoseconds time_ns) { return a.enter_ns < time_ns; });
-    for (; at != arrivals_.end() && at->enter_ns == activity.start_ns; ++at) {
+                               [](const TraceArrival& a, Nanoseconds time_ns) { return a.enter.ns < time_ns; });
+    for (; at != arrivals_.end() && at->enter.ns == activity.start_ns; ++at) {
       const auto i = static_cast<std::size_t>(at - arrivals_.begin());
       if (is_known_[i]) continue;
       is_known_[i] = true;
@@ -116,13 +116,13 @@ class ActivityFolder {
   void add_busy(Lane& lane, const GpuActivity& activity, Nanoseconds from_ns) {
     const Nanoseconds busy_ns = std::max<Nanoseconds>(0, activity.end_ns - from_ns);
     const bool is_copy = activity.kind == ActivityKind::memory_operation;
-    ActivityPiece& open = *lane.open;
+    TracePiece& open = *lane.open;
     std::uint32_t& sum_ns = is_copy ? open.copy_ns : open.gpu_ns;
     sum_ns = saturated_slack(Nanoseconds{sum_ns} + busy_ns);
     open.last_ns = saturated_slack(busy_ns);
     if (!is_copy)
       open.contention_ns = saturated_slack(open.contention_ns + contention_.lost_within(from_ns, activity.end_ns));
-    open.end_ns = lane.end_ns = std::max(from_ns, activity.end_ns);
+    open.end = TraceTime(lane.end_ns = std::max(from_ns, activity.end_ns));
     ++lane.open_activities;
   }
 
@@ -152,7 +152,7 @@ class ActivityFolder {
     for (const std::int32_t piece : std::exchange(lane.pending, {})) before.add_other(piece, end_of(piece));
   }
 
-  Nanoseconds end_of(std::int32_t piece) const { return pieces_[static_cast<std::size_t>(piece)].end_ns; }
+  Nanoseconds end_of(std::int32_t piece) const { return pieces_[static_cast<std::size_t>(piece)].end.ns; }
 
   /// Something that began long after all that is recorded waited for what had just ended, such as for multiprocessors.
   bool find_unexplained(Nanoseconds start_ns, Predecessors& before) const {
@@ -160,9 +160,9 @@ class ActivityFolder {
     if (before.latest_ns() != no_time && start_ns - before.latest_ns() <= unexplained_ns) return false;
     std::int32_t latest = -1;
     for (std::size_t p = pieces_.size(), n = 0; p-- > 0 && n < looked_at; ++n) {
-      const ActivityPiece& piece = pieces_[p];
-      if (piece.kind == PieceKind::host_wait || piece.end_ns > start_ns || piece.end_ns < start_ns - pause_ns) continue;
-      if (latest < 0 || piece.end_ns > end_of(latest)) latest = static_cast<std::int32_t>(p);
+      const TracePiece& piece = pieces_[p];
+      if (piece.kind == PieceKind::host_wait || piece.end.ns > start_ns || piece.end.ns < start_ns - pause_ns) continue;
+      if (latest < 0 || piece.end.ns > end_of(latest)) latest = static_cast<std::int32_t>(p);
     }
     if (latest >= 0) before.add_other(latest, end_of(latest));
     return true;
@@ -187,7 +187,7 @@ class ActivityFolder {
   void open_piece(Lane& lane, const LaunchedActivity& launched, const GpuActivity& activity) {
     lane.open.emplace();
     lane.opened = ++opened_;
-    lane.open->start_ns = activity.start_ns;
+    lane.open->start = TraceTime(activity.start_ns);
     lane.open->host_ns = host_until(launched.launch_ns);
   }
 
@@ -203,7 +203,7 @@ class ActivityFolder {
       lane.open->after_host_ns = host_slack;
       lane.open->inferred = !is_told && host_slack != 0;
     } else {
-      ActivityPiece& open = *lane.open;
+      TracePiece& open = *lane.open;
       open.waits[0].slack_ns = sum_of_slacks(open.waits[0].slack_ns, compute_slack);
       const std::uint32_t earlier_slack = sum_of_slacks(open.after_host_ns, compute_slack);
       if (host_slack < earlier_slack) open.host_ns = sum_of_slacks(open.host_ns, host_until(launched.launch_ns));
@@ -217,22 +217,22 @@ class ActivityFolder {
 
   void collective(const LaunchedActivity& launched, const GpuActivity& activity, std::size_t i) {
     close_all();
-    const Arrival& arrival = arrivals_[i];
+    const TraceArrival& arrival = arrivals_[i];
     Lane& lane = lane_of(program_.has_records ? lane_number(activity) : 1 + arrival.stream);
-    Predecessors before(arrival.enter_ns, launched_ns(launched, activity));
+    Predecessors before(arrival.enter.ns, launched_ns(launched, activity));
     if (program_.has_records) {
       before.add_compute(lane.latest_compute, lane.end_ns);
-      add_waited_for(lane, arrival.enter_ns, before);
+      add_waited_for(lane, arrival.enter.ns, before);
     } else {
       before.add_compute(lane_of(0).latest_compute, lane_of(0).end_ns);
       if (lane.latest >= 0) before.add_other(lane.latest, end_of(lane.latest));
-      find_collective_before(arrival.enter_ns, before);
+      find_collective_before(arrival.enter.ns, before);
     }
-    ActivityPiece piece;
+    TracePiece piece;
     piece.kind = PieceKind::collective;
-    piece.inferred = !program_.has_records || find_unexplained(arrival.enter_ns, before);
-    piece.start_ns = arrival.enter_ns;
-    piece.end_ns = arrival.exit_ns;
+    piece.inferred = !program_.has_records || find_unexplained(arrival.enter.ns, before);
+    piece.start = arrival.enter;
+    piece.end = arrival.exit;
     piece.arrival = static_cast<std::int32_t>(i);
     piece.waits = before.waits();
     piece.after_host_ns = before.host_slack();
@@ -286,7 +286,7 @@ class ActivityFolder {
     close_all();
     const ApiCall call = events_.process.api_calls[event.call];
     const WorkPart part = parts_.of(call);
-    ActivityPiece piece;
+    TracePiece piece;
     piece.kind = PieceKind::host_wait;
     piece.contradicted = event.contradicted;
     const std::vector<std::int32_t> recorded = recorded_wait(event);
@@ -305,7 +305,7 @@ class ActivityFolder {
     }
     if (reached_ns <= call.start_ns) return;
     piece.host_ns = host_until(call.start_ns);
-    piece.start_ns = piece.end_ns = call.end_ns;
+    piece.start = piece.end = TraceTime(call.end_ns);
     piece.after_host_ns = saturated_slack(reached_ns - call.start_ns);
     piece.after_ns = saturated_slack(call.end_ns - reached_ns);
     pieces_.push_back(piece);
@@ -321,11 +321,11 @@ class ActivityFolder {
     std::pair<std::int32_t, Nanoseconds> found{-1, call.start_ns};
     const std::size_t first = pieces_.size() > looked_at ? pieces_.size() - looked_at : 0;
     for (std::size_t p = pieces_.size(); p-- > first;) {
-      const ActivityPiece& earlier = pieces_[p];
+      const TracePiece& earlier = pieces_[p];
       if (earlier.kind == PieceKind::host_wait) continue;
       const Nanoseconds here_ns = for_room && earlier.kind == PieceKind::compute
-                                      ? std::min(earlier.end_ns, std::max(call.end_ns, earlier.start_ns))
-                                      : earlier.end_ns;
+                                      ? std::min(earlier.end.ns, std::max(call.end_ns, earlier.start.ns))
+                                      : earlier.end.ns;
       if (here_ns <= call.end_ns && here_ns > found.second) found = {static_cast<std::int32_t>(p), here_ns};
     }
     return found;
@@ -336,13 +336,13 @@ class ActivityFolder {
     std::size_t ahead = 0;
     for (std::size_t p = pieces_.size(); p-- > 0 && ahead < queue_is_full;) {
       if (pieces_[p].kind == PieceKind::host_wait) continue;
-      if (pieces_[p].end_ns <= time_ns) break;
+      if (pieces_[p].end.ns <= time_ns) break;
       ahead += activities_[p];
     }
     return ahead;
   }
 
-  void add(Lane& lane, const ActivityPiece& piece, std::uint32_t activities = 1) {
+  void add(Lane& lane, const TracePiece& piece, std::uint32_t activities = 1) {
     lane.latest = static_cast<std::int32_t>(pieces_.size());
     if (piece.kind == PieceKind::compute) lane.latest_compute = lane.latest;
     lane_of_piece_.push_back(static_cast<std::uint32_t>(&lane - lanes_.data()));
@@ -376,7 +376,7 @@ class ActivityFolder {
   }
 
   const RankEvents& events_;
-  std::span<const Arrival> arrivals_;
+  std::span<const TraceArrival> arrivals_;
   CallParts parts_;
   Contention contention_;
   Program program_;
@@ -385,7 +385,7 @@ class ActivityFolder {
   std::size_t opened_ = 0;
   std::unordered_map<std::uint32_t, std::vector<std::int32_t>> held_by_;  ///< pieces, by event record
   std::vector<std::int32_t> collectives_;                                 ///< numbers of their pieces
-  std::vector<ActivityPiece> pieces_;
+  std::vector<TracePiece> pieces_;
   std::vector<std::uint32_t> activities_;     ///< in each piece
   std::vector<std::uint32_t> lane_of_piece_;  ///< likewise; none: the host
   Nanoseconds host_ns_ = 0;                   ///< the host has been followed until here
@@ -393,7 +393,7 @@ class ActivityFolder {
 
 }  // namespace
 
-std::vector<ActivityPiece> fold_activity(const RankEvents& events, std::span<const Arrival> arrivals) {
+std::vector<TracePiece> fold_activity(const RankEvents& events, std::span<const TraceArrival> arrivals) {
   return ActivityFolder(events, arrivals).fold();
 }
 

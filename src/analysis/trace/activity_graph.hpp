@@ -39,8 +39,6 @@ struct PieceWait {
 /// A row of kernels k with idle time u(k) before each is one piece: the slack of what is before it = sum of u(k),
 /// after_host_ns = the least of (slack of the launch of k + all u after k).
 struct ActivityPiece {
-  Nanoseconds start_ns = 0;  ///< trace time; of the host: when the call returned
-  Nanoseconds end_ns = 0;    ///< of the GPU's work up to here, or exit
   /// The first is the compute before: on its stream where events are recorded, else on the device. The others, by when
   /// they were over, the latest first: what its stream waited for, or the collective before on its stream.
   std::array<PieceWait, 3> waits{};
@@ -63,7 +61,15 @@ struct ActivityPiece {
   std::array<std::uint8_t, 1> reserved = {};  ///< no padding bytes travel uninitialised
 };
 
+template <class Time>
+struct PieceAt : ActivityPiece {
+  Time start;  ///< of the host: when the call returned
+  Time end;    ///< of the GPU's work up to here, or exit
+};
+using TracePiece = PieceAt<TraceTime>;  ///< as it is folded
+using JobPiece = PieceAt<JobTime>;      ///< as it is replayed
+
 /// `arrivals` as in profile_work. Pieces behind the last arrival have the index of none.
-std::vector<ActivityPiece> fold_activity(const RankEvents& events, std::span<const Arrival> arrivals);
+std::vector<TracePiece> fold_activity(const RankEvents& events, std::span<const TraceArrival> arrivals);
 
 }  // namespace nsys_explain::analysis

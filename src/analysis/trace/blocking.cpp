@@ -7,12 +7,12 @@
 
 namespace nsys_explain::analysis {
 
-void mark_blocking(const RankEvents& events, std::span<Arrival> arrivals) {
+void mark_blocking(const RankEvents& events, std::span<TraceArrival> arrivals) {
   constexpr Nanoseconds looked_at_ns = 50'000;
   std::vector<Interval> ends;
   ends.reserve(arrivals.size());
-  for (const Arrival& arrival : arrivals) {
-    ends.push_back({std::max(arrival.enter_ns, arrival.exit_ns - looked_at_ns), arrival.exit_ns});
+  for (const TraceArrival& arrival : arrivals) {
+    ends.push_back({std::max(arrival.enter.ns, arrival.exit.ns - looked_at_ns), arrival.exit.ns});
   }
   const std::vector<Nanoseconds> overlapped_ns = compute_within(events, ends);
   for (std::size_t i = 0; i < arrivals.size(); ++i) {

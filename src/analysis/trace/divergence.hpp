@@ -37,11 +37,11 @@ struct WorkEvent {
 inline constexpr std::size_t most_work_events = 2048;
 
 /// What was launched, and what the launching threads did, between the launch of the previous communication kernel and
-/// of the one that starts at `enter_ns` (trace time): kernels, copies, calls that block, NVTX ranges that began
+/// of the one that starts at `enter`: kernels, copies, calls that block, NVTX ranges that began
 /// and ended there (what they launch takes the host little: without the ranges inside, from 0.1 ms), host stalls,
 /// functions by CPU samples. In the program's order, not in that of execution, so that traces of
 /// two ranks can be compared.
-std::vector<WorkEvent> work_events(const RankEvents& events, Nanoseconds enter_ns);
+std::vector<WorkEvent> work_events(const RankEvents& events, TraceTime enter);
 
 /// One name, shape and range, on both sides.
 struct WorkDifference {

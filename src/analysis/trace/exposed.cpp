@@ -34,18 +34,18 @@ std::vector<Interval> host_waits(const RankEvents& events) {
 /// Goes through the exposed time of a device, which ascends.
 class ExposedTeller {
  public:
-  ExposedTeller(const RankEvents& events, std::span<const Arrival> arrivals)
+  ExposedTeller(const RankEvents& events, std::span<const TraceArrival> arrivals)
       : events_(events), arrivals_(arrivals), host_waits_(host_waits(events)) {
-    for (const Arrival& arrival : arrivals) exits_.push_back(arrival.exit_ns);
+    for (const TraceArrival& arrival : arrivals) exits_.push_back(arrival.exit.ns);
     std::sort(exits_.begin(), exits_.end());
   }
 
   void tell(const Interval& exposed) {
     find_next_compute(exposed.start_ns);
     for (Nanoseconds at_ns = exposed.start_ns; at_ns < exposed.end_ns;) {
-      const Arrival* const owner = owner_at(at_ns);
+      const TraceArrival* const owner = owner_at(at_ns);
       const Nanoseconds until_ns =
-          std::min(exposed.end_ns, owner != nullptr ? owner->exit_ns : next_enter_after(at_ns, exposed.end_ns));
+          std::min(exposed.end_ns, owner != nullptr ? owner->exit.ns : next_enter_after(at_ns, exposed.end_ns));
       tell_reasons(owner, {at_ns, until_ns});
       at_ns = until_ns;
     }
@@ -69,21 +69,21 @@ class ExposedTeller {
   }
 
   /// The first that entered of those under way.
-  const Arrival* owner_at(Nanoseconds at_ns) {
-    for (; next_arrival_ < arrivals_.size() && arrivals_[next_arrival_].enter_ns <= at_ns; ++next_arrival_)
+  const TraceArrival* owner_at(Nanoseconds at_ns) {
+    for (; next_arrival_ < arrivals_.size() && arrivals_[next_arrival_].enter.ns <= at_ns; ++next_arrival_)
       under_way_.push_back(&arrivals_[next_arrival_]);
-    std::erase_if(under_way_, [&](const Arrival* arrival) { return arrival->exit_ns <= at_ns; });
+    std::erase_if(under_way_, [&](const TraceArrival* arrival) { return arrival->exit.ns <= at_ns; });
     return under_way_.empty() ? nullptr : under_way_.front();
   }
 
   Nanoseconds next_enter_after(Nanoseconds at_ns, Nanoseconds until_ns) const {
-    return next_arrival_ < arrivals_.size() && arrivals_[next_arrival_].enter_ns > at_ns
-               ? arrivals_[next_arrival_].enter_ns
+    return next_arrival_ < arrivals_.size() && arrivals_[next_arrival_].enter.ns > at_ns
+               ? arrivals_[next_arrival_].enter.ns
                : until_ns;
   }
 
   /// Until the launch of what runs next the host is the reason, or what the host waited for.
-  void tell_reasons(const Arrival* owner, const Interval& exposed) {
+  void tell_reasons(const TraceArrival* owner, const Interval& exposed) {
     const Nanoseconds launched_ns = std::clamp(launched_ns_.value_or(compute_ns_ ? exposed.start_ns : exposed.end_ns),
                                                exposed.start_ns, exposed.end_ns);
     const StandstillReason by_host = launched_ns_ ? StandstillReason::launch_paced : StandstillReason::not_told;
@@ -108,7 +108,7 @@ class ExposedTeller {
            *compute_ns_ - *std::prev(after) <= stretch_gap_ns;
   }
 
-  void add(const Arrival* owner, StandstillReason reason, const Interval& exposed) {
+  void add(const TraceArrival* owner, StandstillReason reason, const Interval& exposed) {
     if (exposed.end_ns <= exposed.start_ns) return;
     const std::int32_t arrival = owner == nullptr ? -1 : owner->index;
     if (!stretches_.empty()) {
@@ -124,18 +124,18 @@ class ExposedTeller {
   }
 
   const RankEvents& events_;
-  std::span<const Arrival> arrivals_;
+  std::span<const TraceArrival> arrivals_;
   std::vector<Interval> host_waits_;
   std::vector<Nanoseconds> exits_;  ///< ascending
   std::size_t next_kernel_ = 0, next_arrival_ = 0, next_wait_ = 0;
   std::optional<Nanoseconds> compute_ns_, launched_ns_;
-  std::vector<const Arrival*> under_way_;  ///< by enter
+  std::vector<const TraceArrival*> under_way_;  ///< by enter
   std::vector<ExposedStretch> stretches_;
 };
 
 }  // namespace
 
-std::vector<ExposedStretch> exposed_stretches(const RankEvents& events, std::span<const Arrival> arrivals) {
+std::vector<ExposedStretch> exposed_stretches(const RankEvents& events, std::span<const TraceArrival> arrivals) {
   ExposedTeller teller(events, arrivals);
   for_each_gpu_part(events.device, events.communication_kinds, [&](GpuPart part, const Interval& interval) {
     if (part == GpuPart::communication) teller.tell(interval);

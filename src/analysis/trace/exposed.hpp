@@ -27,6 +27,6 @@ struct ExposedStretch {
 ///     compute     [.......]              [.......]      launched at l, it waits for the exit: launch-paced until l,
 ///     host                   l|launch|                  then blocking
 ///     collective      [.................]
-std::vector<ExposedStretch> exposed_stretches(const RankEvents& events, std::span<const Arrival> arrivals);
+std::vector<ExposedStretch> exposed_stretches(const RankEvents& events, std::span<const TraceArrival> arrivals);
 
 }  // namespace nsys_explain::analysis

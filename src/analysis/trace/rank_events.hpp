@@ -15,9 +15,9 @@ struct RankEvents {
   const Trace& trace;
   const ProcessTrace& process;
   const DeviceTrace& device;
-  const LaunchIndex& launches;             ///< of process.api_calls
-  std::vector<bool> communication_kinds;   ///< by kernel kind of the device
-  std::span<const Arrival> arrivals = {};  ///< the device's parts in collectives, in enter order
+  const LaunchIndex& launches;                  ///< of process.api_calls
+  std::vector<bool> communication_kinds;        ///< by kernel kind of the device
+  std::span<const TraceArrival> arrivals = {};  ///< the device's parts in collectives, in enter order
 
   bool is_communication(const Kernel& kernel) const { return communication_kinds[kernel.kind]; }
 };

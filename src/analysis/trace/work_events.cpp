@@ -243,11 +243,11 @@ std::string_view work_event_kind_name(WorkEventKind kind) {
   return "function";
 }
 
-std::vector<WorkEvent> work_events(const RankEvents& events, Nanoseconds enter_ns) {
+std::vector<WorkEvent> work_events(const RankEvents& events, TraceTime enter) {
   std::vector<WorkEvent> list;
   bool is_found = false;  // of several that start at once the first one counts
   for_each_launch_segment(events, [&](const Kernel& communication, const LaunchSegment& segment) {
-    if (is_found || communication.start_ns != enter_ns) return;
+    if (is_found || communication.start_ns != enter.ns) return;
     is_found = true;
     list = EventLister(events, segment).list();
   });

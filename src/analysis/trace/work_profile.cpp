@@ -23,8 +23,8 @@ Small saturated(std::int64_t value) {
 }
 
 /// The time before an arrival that its work took.
-Interval work_span(const Arrival& arrival) {
-  return {arrival.enter_ns - arrival.work_ns, arrival.enter_ns};
+Interval work_span(const TraceArrival& arrival) {
+  return {arrival.enter.ns - arrival.work_ns, arrival.enter.ns};
 }
 
 /// One that the timeline has come to, and what it was so far.
@@ -35,7 +35,7 @@ struct OpenSpan {
 };
 
 /// Numbers of the arrivals that have work before them, by when it began.
-std::vector<std::uint32_t> by_start_of_work(std::span<const Arrival> arrivals) {
+std::vector<std::uint32_t> by_start_of_work(std::span<const TraceArrival> arrivals) {
   std::vector<std::uint32_t> order;
   order.reserve(arrivals.size());
   for (std::uint32_t i = 0; i < arrivals.size(); ++i)
@@ -49,11 +49,11 @@ std::vector<std::uint32_t> by_start_of_work(std::span<const Arrival> arrivals) {
 /// Of arrivals in order of enter: whether one began when the one before it on its stream had just ended.
 class StreamQueues {
  public:
-  bool followed_at_once(const Arrival& arrival) {
+  bool followed_at_once(const TraceArrival& arrival) {
     constexpr Nanoseconds at_once_ns = 20'000;
     Nanoseconds& latest_exit_ns = latest_exit_ns_[arrival.stream];
-    const bool at_once = latest_exit_ns != no_time && arrival.enter_ns - latest_exit_ns < at_once_ns;
-    latest_exit_ns = std::max(latest_exit_ns, arrival.exit_ns);
+    const bool at_once = latest_exit_ns != no_time && arrival.enter.ns - latest_exit_ns < at_once_ns;
+    latest_exit_ns = std::max(latest_exit_ns, arrival.exit.ns);
     return at_once;
   }
 
@@ -87,17 +87,18 @@ std::vector<double> mean_durations(const DeviceTrace& device, std::span<const st
 
 /// What the program launched for each arrival, by its kernels. Returns when the host did so, parallel to the arrivals;
 /// an empty span where nothing is known.
-std::vector<Interval> add_kernels(const RankEvents& events, std::span<const Arrival> arrivals,
+std::vector<Interval> add_kernels(const RankEvents& events, std::span<const TraceArrival> arrivals,
                                   std::vector<WorkProfile>& profiles) {
   std::vector<Interval> launches(arrivals.size());
   std::vector<bool> is_known(arrivals.size());
   const std::vector<std::uint64_t> hashes = hash_kernel_kinds(events);
   const std::vector<double> usual_ns = mean_durations(events.device, hashes);
   for_each_launch_segment(events, [&](const Kernel& communication, const LaunchSegment& segment) {
-    const auto first = std::lower_bound(arrivals.begin(), arrivals.end(), communication.start_ns,
-                                        [](const Arrival& a, Nanoseconds time_ns) { return a.enter_ns < time_ns; });
+    const auto first =
+        std::lower_bound(arrivals.begin(), arrivals.end(), communication.start_ns,
+                         [](const TraceArrival& a, Nanoseconds time_ns) { return a.enter.ns < time_ns; });
     auto i = static_cast<std::size_t>(first - arrivals.begin());
-    const auto is_its = [&] { return i < arrivals.size() && arrivals[i].enter_ns == communication.start_ns; };
+    const auto is_its = [&] { return i < arrivals.size() && arrivals[i].enter.ns == communication.start_ns; };
     while (is_its() && is_known[i]) ++i;  // several that start at once are in the order of their launches
     if (!is_its()) return;
     is_known[i] = true;
@@ -116,18 +117,18 @@ std::vector<Interval> add_kernels(const RankEvents& events, std::span<const Arri
     profile.kernels = saturated<std::uint32_t>(static_cast<std::int64_t>(segment.kernels.size()));
     profile.kernel_ns = saturated<std::uint32_t>(kernel_ns);
     profile.usual_kernel_ns = saturated<std::uint32_t>(std::llround(usual_kernel_ns));
-    if (!segment.kernels.empty()) profile.queued_ns = saturated<std::uint32_t>(arrivals[i].enter_ns - ready_ns);
+    if (!segment.kernels.empty()) profile.queued_ns = saturated<std::uint32_t>(arrivals[i].enter.ns - ready_ns);
   });
   StreamQueues streams;
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    profiles[i].enter_ns = arrivals[i].enter_ns;
+    profiles[i].enter = arrivals[i].enter;
     if (!streams.followed_at_once(arrivals[i])) profiles[i].queued_ns = 0;  // it waited for its launch, not in a queue
   }
   return launches;
 }
 
 /// Adds up the pieces of the device's timeline that lie in the work before each arrival.
-void add_parts(const RankEvents& events, const HostActivity& host, std::span<const Arrival> arrivals,
+void add_parts(const RankEvents& events, const HostActivity& host, std::span<const TraceArrival> arrivals,
                std::vector<WorkProfile>& profiles) {
   const std::vector<std::uint32_t> order = by_start_of_work(arrivals);
   std::vector<OpenSpan> open;  // those that the next piece may lie in
@@ -157,13 +158,13 @@ void add_parts(const RankEvents& events, const HostActivity& host, std::span<con
 }
 
 /// Compute that pauses for no longer than between two launches goes on.
-void add_compute_beside(const RankEvents& events, std::span<const Arrival> arrivals,
+void add_compute_beside(const RankEvents& events, std::span<const TraceArrival> arrivals,
                         std::vector<WorkProfile>& profiles) {
   constexpr Nanoseconds longest_pause_ns = 50'000;
   std::vector<Interval> under_way;
   under_way.reserve(arrivals.size());
   for (std::size_t i = 0; i < profiles.size(); ++i)
-    under_way.push_back({arrivals[i].enter_ns - Nanoseconds{profiles[i].queued_ns}, arrivals[i].exit_ns});
+    under_way.push_back({arrivals[i].enter.ns - Nanoseconds{profiles[i].queued_ns}, arrivals[i].exit.ns});
   const std::vector<Nanoseconds> beside_ns = compute_within(events, under_way, longest_pause_ns);
   for (std::size_t i = 0; i < profiles.size(); ++i)
     profiles[i].compute_beside_ns = saturated<std::uint32_t>(beside_ns[i]);
@@ -171,7 +172,7 @@ void add_compute_beside(const RankEvents& events, std::span<const Arrival> arriv
 
 }  // namespace
 
-std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const Arrival> arrivals) {
+std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const TraceArrival> arrivals) {
   std::vector<WorkProfile> profiles(arrivals.size());
   if (arrivals.empty()) return profiles;
   std::vector<Interval> launches = add_kernels(events, arrivals, profiles);

@@ -31,7 +31,7 @@ std::vector<WorkPiece> work_timeline(const RankEvents& events);
 
 /// One profile per arrival of the device, parallel to `arrivals`, which are in trace time and in enter order.
 /// The parts of a profile add up to the arrival's work_ns.
-std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const Arrival> arrivals);
+std::vector<WorkProfile> profile_work(const RankEvents& events, std::span<const TraceArrival> arrivals);
 
 /// The time of a profile in which the GPU was idle, or copied, because the host was late or stood still.
 Nanoseconds host_idle_ns(const WorkProfile& profile);

@@ -9,14 +9,14 @@
 namespace nsys_explain::analysis {
 namespace {
 
-auto place_key(const PlaceInSteps& place) {
-  return std::tie(place.operation, place.in_step, place.place);
+auto position_key(const PositionInSteps& position) {
+  return std::tie(position.operation, position.in_step, position.position);
 }
 
-void add_arrival(const RankTimeline& path, std::size_t i, PlaceInSteps& sum) {
-  const PathArrival& arrival = path.arrivals[i];
-  const Outcome& outcome = path.outcomes[i];
-  const Nanoseconds duration_ns = arrival.exit_ns - arrival.enter_ns;
+void add_arrival(const RankTimeline& timeline, std::size_t i, PositionInSteps& sum) {
+  const TimelineArrival& arrival = timeline.arrivals[i];
+  const Outcome& outcome = timeline.outcomes[i];
+  const Nanoseconds duration_ns = arrival.exit - arrival.enter;
   ++sum.arrivals;
   sum.duration_ns += duration_ns;
   if (!outcome.matched || !outcome.split_told) {
@@ -30,49 +30,50 @@ void add_arrival(const RankTimeline& path, std::size_t i, PlaceInSteps& sum) {
 
 }  // namespace
 
-std::vector<PlaceInSteps> places_in_steps(const RankTimeline& path) {
+std::vector<PositionInSteps> positions_in_steps(const RankTimeline& timeline) {
   std::map<std::pair<std::int32_t, Operation>, std::vector<std::size_t>> in_step;
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i)
-    if (path.arrivals[i].step >= 0) in_step[{path.arrivals[i].step, path.arrivals[i].operation}].push_back(i);
-  std::vector<PlaceInSteps> places;
+  for (std::size_t i = 0; i < timeline.arrivals.size(); ++i)
+    if (timeline.arrivals[i].step >= 0)
+      in_step[{timeline.arrivals[i].step, timeline.arrivals[i].operation}].push_back(i);
+  std::vector<PositionInSteps> positions;
   std::map<std::tuple<Operation, std::int32_t, std::int32_t>, std::size_t> known;
   for (const auto& [key, arrivals] : in_step) {
     for (std::size_t n = 0; n < arrivals.size(); ++n) {
-      PlaceInSteps empty;
+      PositionInSteps empty;
       empty.operation = key.second;
       empty.in_step = static_cast<std::int32_t>(arrivals.size());
-      empty.place = static_cast<std::int32_t>(n);
-      const auto [found, is_new] = known.try_emplace(place_key(empty), places.size());
-      if (is_new) places.push_back(empty);
-      add_arrival(path, arrivals[n], places[found->second]);
+      empty.position = static_cast<std::int32_t>(n);
+      const auto [found, is_new] = known.try_emplace(position_key(empty), positions.size());
+      if (is_new) positions.push_back(empty);
+      add_arrival(timeline, arrivals[n], positions[found->second]);
     }
   }
-  return merge_places(std::move(places));
+  return merge_positions(std::move(positions));
 }
 
-std::vector<PlaceInSteps> merge_places(std::vector<PlaceInSteps> places) {
-  std::sort(places.begin(), places.end(),
-            [](const PlaceInSteps& a, const PlaceInSteps& b) { return place_key(a) < place_key(b); });
-  std::vector<PlaceInSteps> merged;
-  for (const PlaceInSteps& place : places) {
-    if (merged.empty() || place_key(merged.back()) != place_key(place)) {
-      merged.push_back(place);
+std::vector<PositionInSteps> merge_positions(std::vector<PositionInSteps> positions) {
+  std::sort(positions.begin(), positions.end(),
+            [](const PositionInSteps& a, const PositionInSteps& b) { return position_key(a) < position_key(b); });
+  std::vector<PositionInSteps> merged;
+  for (const PositionInSteps& position : positions) {
+    if (merged.empty() || position_key(merged.back()) != position_key(position)) {
+      merged.push_back(position);
       continue;
     }
-    PlaceInSteps& sum = merged.back();
-    sum.arrivals += place.arrivals;
-    sum.inconclusive += place.inconclusive;
-    sum.duration_ns += place.duration_ns;
-    sum.skew_ns += place.skew_ns;
-    sum.transfer_ns += place.transfer_ns;
-    sum.most_skew_ns = std::max(sum.most_skew_ns, place.most_skew_ns);
+    PositionInSteps& sum = merged.back();
+    sum.arrivals += position.arrivals;
+    sum.inconclusive += position.inconclusive;
+    sum.duration_ns += position.duration_ns;
+    sum.skew_ns += position.skew_ns;
+    sum.transfer_ns += position.transfer_ns;
+    sum.most_skew_ns = std::max(sum.most_skew_ns, position.most_skew_ns);
   }
   return merged;
 }
 
-Table collectives_in_step_table(std::span<const PlaceInSteps> merged) {
+Table collectives_in_step_table(std::span<const PositionInSteps> merged) {
   std::map<Operation, std::map<std::int32_t, std::int64_t>> arrivals;  // by how many are in a step
-  for (const PlaceInSteps& place : merged) arrivals[place.operation][place.in_step] += place.arrivals;
+  for (const PositionInSteps& position : merged) arrivals[position.operation][position.in_step] += position.arrivals;
   std::map<Operation, std::int32_t> usual;
   for (const auto& [operation, counts] : arrivals)
     usual[operation] = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
@@ -80,11 +81,11 @@ Table collectives_in_step_table(std::span<const PlaceInSteps> merged) {
                        })->first;
   Table table = make_table(schema::collectives_in_step);
   RowWriter rows(table);
-  for (const PlaceInSteps& place : merged) {
-    if (place.in_step != usual[place.operation]) continue;
-    rows << operation_name(place.operation) << std::int64_t{place.place} << std::int64_t{place.in_step}
-         << place.arrivals << place.inconclusive << place.duration_ns << place.skew_ns << place.transfer_ns
-         << place.most_skew_ns;
+  for (const PositionInSteps& position : merged) {
+    if (position.in_step != usual[position.operation]) continue;
+    rows << operation_name(position.operation) << std::int64_t{position.position} << std::int64_t{position.in_step}
+         << position.arrivals << position.inconclusive << position.duration_ns << position.skew_ns
+         << position.transfer_ns << position.most_skew_ns;
   }
   return table;
 }

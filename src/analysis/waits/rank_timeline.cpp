@@ -20,44 +20,44 @@ namespace nsys_explain::analysis {
 namespace {
 
 /// Where operations lie in their steps, by kind and communicator.
-class PlacesInSteps {
+class PositionsInSteps {
  public:
-  /// Communicator, operation, place in the step, of how many there.
-  using Place = std::tuple<std::uint64_t, Operation, std::int32_t, std::int32_t>;
+  /// Communicator, operation, position in the step, of how many there.
+  using Position = std::tuple<std::uint64_t, Operation, std::int32_t, std::int32_t>;
 
-  PlacesInSteps(std::span<const Arrival> arrivals, const Steps& steps) : arrivals_(arrivals) {
-    for (const Arrival& arrival : arrivals) {
-      const std::int32_t step = steps.index_of(arrival.enter_ns);
+  PositionsInSteps(std::span<const TraceArrival> arrivals, const Steps& steps) : arrivals_(arrivals) {
+    for (const TraceArrival& arrival : arrivals) {
+      const std::int32_t step = steps.index_of(arrival.enter.ns);
       at_.emplace_back(step, counts_[{arrival.communicator, arrival.operation, step}]++);
     }
   }
   bool in_step(std::size_t arrival) const { return at_[arrival].first >= 0; }
-  Place of(std::size_t arrival) const {
-    const auto [step, place] = at_[arrival];
+  Position of(std::size_t arrival) const {
+    const auto [step, position] = at_[arrival];
     const auto& [communicator, operation] = std::tie(arrivals_[arrival].communicator, arrivals_[arrival].operation);
-    return {communicator, operation, place, counts_.at({communicator, operation, step})};
+    return {communicator, operation, position, counts_.at({communicator, operation, step})};
   }
 
  private:
-  std::span<const Arrival> arrivals_;
+  std::span<const TraceArrival> arrivals_;
   std::map<std::tuple<std::uint64_t, Operation, std::int32_t>, std::int32_t> counts_;  ///< by step
-  std::vector<std::pair<std::int32_t, std::int32_t>> at_;  ///< of each arrival its step and place there
+  std::vector<std::pair<std::int32_t, std::int32_t>> at_;  ///< of each arrival its step and position there
 };
 
 /// Arrival::call_bytes of all operations of a trace rank, also of those whose launch was lost, and with it their size;
-/// -1 where nothing tells. The program does the same in each step, so an operation is as large as those at its place in
-/// other steps (the same kind and communicator, as many of them in the step), if all of these agree.
-std::vector<std::int64_t> sizes_in_steps(std::span<const Arrival> arrivals, const Steps& steps) {
+/// -1 where nothing tells. The program does the same in each step, so an operation is as large as those at its position
+/// in other steps (the same kind and communicator, as many of them in the step), if all of these agree.
+std::vector<std::int64_t> sizes_in_steps(std::span<const TraceArrival> arrivals, const Steps& steps) {
   std::vector<std::int64_t> sizes;
-  for (const Arrival& arrival : arrivals) sizes.push_back(arrival.call_bytes);
+  for (const TraceArrival& arrival : arrivals) sizes.push_back(arrival.call_bytes);
   if (std::find(sizes.begin(), sizes.end(), -1) == sizes.end()) return sizes;
-  const PlacesInSteps places(arrivals, steps);
-  std::map<PlacesInSteps::Place, std::set<std::int64_t>> known;
+  const PositionsInSteps positions(arrivals, steps);
+  std::map<PositionsInSteps::Position, std::set<std::int64_t>> known;
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] >= 0 && places.in_step(i)) known[places.of(i)].insert(sizes[i]);
+    if (sizes[i] >= 0 && positions.in_step(i)) known[positions.of(i)].insert(sizes[i]);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] >= 0 || !places.in_step(i)) continue;
-    const auto found = known.find(places.of(i));
+    if (sizes[i] >= 0 || !positions.in_step(i)) continue;
+    const auto found = known.find(positions.of(i));
     if (found != known.end() && found->second.size() == 1) sizes[i] = *found->second.begin();
   }
   return sizes;
@@ -69,17 +69,17 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-std::uint32_t place_of(std::uint64_t key, std::span<const PathCommunicator> communicators) {
+std::uint32_t communicator_of(std::uint64_t key, std::span<const TimelineCommunicator> communicators) {
   const auto found = std::partition_point(communicators.begin(), communicators.end(),
-                                          [&](const PathCommunicator& c) { return c.key < key; });
+                                          [&](const TimelineCommunicator& c) { return c.key < key; });
   return static_cast<std::uint32_t>(found - communicators.begin());
 }
 
-/// Which communicators of a path hold all members of which others: asked again and again of the same few pairs, and
+/// Which communicators of a timeline hold all members of which others: asked again and again of the same few pairs, and
 /// each may have thousands of members.
 class Inclusions {
  public:
-  explicit Inclusions(std::span<const PathCommunicator> communicators)
+  explicit Inclusions(std::span<const TimelineCommunicator> communicators)
       : communicators_(communicators), known_(communicators.size() * communicators.size(), Answer::unknown) {}
 
   /// True where everybody in `part` is in `whole`, too.
@@ -95,31 +95,31 @@ class Inclusions {
 
  private:
   enum class Answer : std::uint8_t { unknown, yes, no };
-  std::span<const PathCommunicator> communicators_;
+  std::span<const TimelineCommunicator> communicators_;
   std::vector<Answer> known_;
 };
 
 /// The latest blocking arrival before each one that ended before it and tied this rank to the same members: it had the
 /// same ones, or all of a communicator that holds them. Who comes late to a broadcast that all others have left is not
 /// tied to them by it: they wait for it in what follows.
-void find_synchronisations(RankTimeline& path) {
-  Inclusions inclusions(path.communicators);
+void find_synchronisations(RankTimeline& timeline) {
+  Inclusions inclusions(timeline.communicators);
   std::vector<std::size_t> latest;  // blocking arrival of each communicator and set of partners, in order
   const auto have_same_members = [&](std::size_t a, std::size_t b) {
-    return path.arrivals[a].communicator == path.arrivals[b].communicator &&
-           path.outcomes[a].partners == path.outcomes[b].partners;
+    return timeline.arrivals[a].communicator == timeline.arrivals[b].communicator &&
+           timeline.outcomes[a].partners == timeline.outcomes[b].partners;
   };
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    PathArrival& arrival = path.arrivals[i];
+  for (std::size_t i = 0; i < timeline.arrivals.size(); ++i) {
+    TimelineArrival& arrival = timeline.arrivals[i];
     const auto ties = [&](std::size_t index) {
-      const PathArrival& earlier = path.arrivals[index];
-      return earlier.exit_ns <= arrival.enter_ns &&
+      const TimelineArrival& earlier = timeline.arrivals[index];
+      return earlier.exit <= arrival.enter &&
              (have_same_members(index, i) ||
-              (path.outcomes[index].complete && inclusions.holds(earlier.communicator, arrival.communicator)));
+              (timeline.outcomes[index].complete && inclusions.holds(earlier.communicator, arrival.communicator)));
     };
     const auto found = std::find_if(latest.rbegin(), latest.rend(), ties);
     if (found != latest.rend()) arrival.synchronised = static_cast<std::int32_t>(*found);
-    if (!arrival.blocking || arrival.beside_compute || !arrival.matched || !path.outcomes[i].tied) continue;
+    if (!arrival.blocking || arrival.beside_compute || !arrival.matched || !timeline.outcomes[i].tied) continue;
     const auto replaced =
         std::find_if(latest.rbegin(), latest.rend(), [&](std::size_t index) { return have_same_members(index, i); });
     if (replaced != latest.rend()) latest.erase(std::next(replaced).base());
@@ -129,13 +129,13 @@ void find_synchronisations(RankTimeline& path) {
 
 /// What each lane carries in a step, which is the program's; who shares an inferred communicator, and so its size, may
 /// be wrong on one rank and right on its peers. Without steps: the kinds of operation.
-std::map<std::uint64_t, std::uint64_t> lane_programs(std::span<const Arrival> arrivals, const Steps& steps) {
+std::map<std::uint64_t, std::uint64_t> lane_programs(std::span<const TraceArrival> arrivals, const Steps& steps) {
   std::map<std::uint64_t, std::set<std::uint64_t>> kinds;
   std::map<std::pair<std::uint64_t, std::int32_t>, std::uint64_t> sequences;  // by lane and step
-  for (const Arrival& arrival : arrivals) {
+  for (const TraceArrival& arrival : arrivals) {
     const auto operation = static_cast<std::uint64_t>(arrival.operation);
     kinds[arrival.communicator].insert(operation);
-    const std::int32_t step = steps.index_of(arrival.enter_ns);
+    const std::int32_t step = steps.index_of(arrival.enter.ns);
     if (step < 0) continue;
     std::uint64_t& sequence = sequences[{arrival.communicator, step}];
     sequence = mix_into(sequence, operation);
@@ -153,8 +153,8 @@ std::map<std::uint64_t, std::uint64_t> lane_programs(std::span<const Arrival> ar
 }
 
 /// How much each member of an exchange sends is data, not program: the tokens of an expert, that differ from rank to
-/// rank and from step to step. So its size tells no role and no place.
-bool has_own_size(const Arrival& arrival) {
+/// rank and from step to step. So its size tells no role and no position.
+bool has_own_size(const TraceArrival& arrival) {
   return arrival.operation == Operation::all_to_all || arrival.peer_or_root == several_peers;
 }
 
@@ -187,62 +187,58 @@ std::uint64_t names_of_kernels(const RankEvents& events, const Steps& steps) {
   return digest;
 }
 
-RankTimeline make_path(std::span<const Arrival> arrivals, std::vector<PathCommunicator> communicators,
-                       const Steps& steps, std::uint64_t kernel_names) {
-  RankTimeline path;
+RankTimeline make_timeline(std::span<const TraceArrival> arrivals, std::vector<TimelineCommunicator> communicators,
+                           const Steps& steps, std::uint64_t kernel_names) {
+  RankTimeline timeline;
   // Of most: a capture whose CUDA graphs were made before it began knows the sizes of a few calls outside of them.
-  const auto sized =
-      std::count_if(arrivals.begin(), arrivals.end(), [](const Arrival& arrival) { return arrival.call_bytes >= 0; });
-  const bool sizes_known = path.sizes_known = 2 * sized > std::ssize(arrivals);
+  const auto sized = std::count_if(arrivals.begin(), arrivals.end(),
+                                   [](const TraceArrival& arrival) { return arrival.call_bytes >= 0; });
+  const bool sizes_known = timeline.sizes_known = 2 * sized > std::ssize(arrivals);
   std::map<std::uint64_t, std::uint64_t> lanes;
   if (!sizes_known) {
-    path.kind = kernel_names;
+    timeline.kind = kernel_names;
     lanes = lane_programs(arrivals, steps);
   }
-  path.communicators = std::move(communicators);
-  if (!arrivals.empty()) path.trace_rank = arrivals.front().trace_rank;
-  if (steps.source == StepSource::nvtx) path.first_step_ns = steps.start_ns.front();
-  path.arrivals.reserve(arrivals.size());
+  timeline.communicators = std::move(communicators);
+  if (!arrivals.empty()) timeline.trace_rank = arrivals.front().trace_rank;
+  if (steps.source == StepSource::nvtx) timeline.first_step_ns = steps.start_ns.front();
+  timeline.arrivals.reserve(arrivals.size());
   const std::vector<std::int64_t> sizes = sizes_known ? sizes_in_steps(arrivals, steps) : std::vector<std::int64_t>();
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    const Arrival& arrival = arrivals[i];
-    PathArrival here;
-    here.enter_ns = arrival.enter_ns;
-    here.exit_ns = arrival.exit_ns;
-    here.communicator = place_of(arrival.communicator, path.communicators);
+    const TraceArrival& arrival = arrivals[i];
+    TimelineArrival here;
+    here.enter = arrival.enter;
+    here.exit = arrival.exit;
+    here.communicator = communicator_of(arrival.communicator, timeline.communicators);
     here.operation = arrival.operation;
     here.blocking = arrival.blocking;
     here.beside_compute = !arrival.blocking;
     here.symbol =
         mix_into(mix_into(1, static_cast<std::uint64_t>(arrival.operation)),
                  sizes_known ? mix_into(has_own_size(arrival) ? 0 : static_cast<std::uint64_t>(sizes[i]),
-                                        static_cast<std::uint64_t>(path.communicators[here.communicator].size))
+                                        static_cast<std::uint64_t>(timeline.communicators[here.communicator].size))
                              : lanes[arrival.communicator]);
-    here.step = steps.index_of(arrival.enter_ns);
-    path.arrivals.push_back(here);
+    here.step = steps.index_of(arrival.enter.ns);
+    timeline.arrivals.push_back(here);
   }
-  path.outcomes.resize(arrivals.size());
-  return path;
+  timeline.outcomes.resize(arrivals.size());
+  return timeline;
 }
 
-void take_outcome(RankTimeline& path, const RoutedOutcome& routed) {
-  path.outcomes[static_cast<std::size_t>(routed.index)] = routed.outcome;
-}
-
-void measure(RankTimeline& path, std::span<const WorkProfile> profiles) {
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    if (!path.outcomes[i].matched) continue;
-    path.arrivals[i].matched = true;
-    path.arrivals[i].blocking = path.outcomes[i].blocking;
+void measure(RankTimeline& timeline, std::span<const WorkProfile> profiles) {
+  for (std::size_t i = 0; i < timeline.arrivals.size(); ++i) {
+    if (!timeline.outcomes[i].matched) continue;
+    timeline.arrivals[i].matched = true;
+    timeline.arrivals[i].blocking = timeline.outcomes[i].blocking;
   }
-  find_places(path);
-  measure_work(path, profiles);
-  find_synchronisations(path);
-  find_role(path);
+  find_positions(timeline);
+  measure_work(timeline, profiles);
+  find_synchronisations(timeline);
+  find_role(timeline);
 }
 
-void tell_stages_apart(RankTimeline& path, std::string_view stage) {
-  path.role = mix_into(path.role, hash_of(stage));
+void tell_stages_apart(RankTimeline& timeline, std::string_view stage) {
+  timeline.role = mix_into(timeline.role, hash_of(stage));
 }
 
 }  // namespace nsys_explain::analysis

@@ -12,94 +12,94 @@ namespace nsys_explain::analysis {
 namespace {
 
 /// What compute waited.
-Nanoseconds blocking_wait(const RankTimeline& path, std::size_t i) {
-  return path.arrivals[i].blocking ? path.outcomes[i].wait_ns : 0;
+Nanoseconds blocking_wait(const RankTimeline& timeline, std::size_t i) {
+  return timeline.arrivals[i].blocking ? timeline.outcomes[i].wait_ns : 0;
 }
 
 /// What compute waited once everybody was there.
-Nanoseconds blocking_transfer(const RankTimeline& path, std::size_t i) {
-  const PathArrival& arrival = path.arrivals[i];
+Nanoseconds blocking_transfer(const RankTimeline& timeline, std::size_t i) {
+  const TimelineArrival& arrival = timeline.arrivals[i];
   if (!arrival.blocking || !arrival.matched) return 0;
-  return std::max<Nanoseconds>(0, arrival.exit_ns - arrival.enter_ns - path.outcomes[i].wait_ns);
+  return std::max<Nanoseconds>(0, arrival.exit - arrival.enter - timeline.outcomes[i].wait_ns);
 }
 
 /// Surplus of the work before an arrival: a part of it.
-Nanoseconds surplus_work(const PathArrival& arrival) {
+Nanoseconds surplus_work(const TimelineArrival& arrival) {
   return std::min(arrival.surplus_ns, arrival.work_ns);
 }
 
 /// What compute would have waited without the surplus: who was not the last would have waited longer. no_time where it
 /// is not known what it waited.
-Nanoseconds wait_without_surplus(const RankTimeline& path, std::size_t i) {
-  if (!path.arrivals[i].matched) return no_time;
-  const Nanoseconds wait_ns = blocking_wait(path, i);
-  return wait_ns > 0 ? wait_ns + surplus_work(path.arrivals[i]) : 0;
+Nanoseconds wait_without_surplus(const RankTimeline& timeline, std::size_t i) {
+  if (!timeline.arrivals[i].matched) return no_time;
+  const Nanoseconds wait_ns = blocking_wait(timeline, i);
+  return wait_ns > 0 ? wait_ns + surplus_work(timeline.arrivals[i]) : 0;
 }
 
-/// WorkSample::place.
-std::uint64_t digest_of_place(const RankTimeline& path, std::size_t i) {
-  const PathArrival& arrival = path.arrivals[i];
+/// WorkSample::position.
+std::uint64_t digest_of_position(const RankTimeline& timeline, std::size_t i) {
+  const TimelineArrival& arrival = timeline.arrivals[i];
   if (arrival.step < 0) {
-    const Outcome& outcome = path.outcomes[i];
-    return mix_into(mix_into(mix_into(path.role, 2), static_cast<std::uint64_t>(outcome.communicator)),
+    const Outcome& outcome = timeline.outcomes[i];
+    return mix_into(mix_into(mix_into(timeline.role, 2), static_cast<std::uint64_t>(outcome.communicator)),
                     static_cast<std::uint64_t>(outcome.sequence));
   }
   const auto in_step =
       static_cast<std::uint64_t>(arrival.occurrences) << 32U | static_cast<std::uint32_t>(arrival.occurrence);
-  return mix_into(mix_into(mix_into(path.role, arrival.symbol), in_step), static_cast<std::uint64_t>(arrival.step));
+  return mix_into(mix_into(mix_into(timeline.role, arrival.symbol), in_step), static_cast<std::uint64_t>(arrival.step));
 }
 
-void set_excess_over(RankTimeline& path, std::size_t i, const UsualWork& usual) {
-  PathArrival& arrival = path.arrivals[i];
+void set_excess_over(RankTimeline& timeline, std::size_t i, const UsualWork& usual) {
+  TimelineArrival& arrival = timeline.arrivals[i];
   arrival.compared = true;
   arrival.excess_work_ns = arrival.work_ns - usual.work_ns;
-  arrival.excess_wait_ns = arrival.matched ? blocking_wait(path, i) - usual.wait_ns : 0;
+  arrival.excess_wait_ns = arrival.matched ? blocking_wait(timeline, i) - usual.wait_ns : 0;
   // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
-  if (!path.outcomes[i].slow_link) return;
-  path.excess_transfers_ns.resize(path.arrivals.size(), 0);
-  path.excess_transfers_ns[i] = blocking_transfer(path, i) - usual.transfer_ns;
+  if (!timeline.outcomes[i].slow_link) return;
+  timeline.excess_transfers_ns.resize(timeline.arrivals.size(), 0);
+  timeline.excess_transfers_ns[i] = blocking_transfer(timeline, i) - usual.transfer_ns;
 }
 
 /// Sets Excess::work_ns.
-void add_up_excess_work(RankTimeline& path) {
+void add_up_excess_work(RankTimeline& timeline) {
   Nanoseconds before_moment_ns = 0, in_moment_ns = 0;
-  for (const std::uint32_t i : path.by_readiness) {
-    const PathArrival& arrival = path.arrivals[i];
+  for (const std::uint32_t i : timeline.by_readiness) {
+    const TimelineArrival& arrival = timeline.arrivals[i];
     if (!arrival.same_moment) {
       before_moment_ns += in_moment_ns;
       in_moment_ns = 0;
     }
     if (arrival.compared) in_moment_ns = arrival.excess_work_ns;
-    path.before[i].work_ns = before_moment_ns;
+    timeline.before[i].work_ns = before_moment_ns;
   }
-  path.before.back().work_ns = before_moment_ns + in_moment_ns;
+  timeline.before.back().work_ns = before_moment_ns + in_moment_ns;
 }
 
 /// Sets RankTimeline::transfers_before_ns.
-void add_up_transfers(RankTimeline& path) {
-  const std::vector<Nanoseconds>& excess_ns = path.excess_transfers_ns;
+void add_up_transfers(RankTimeline& timeline) {
+  const std::vector<Nanoseconds>& excess_ns = timeline.excess_transfers_ns;
   if (excess_ns.empty()) return;
-  path.transfers_before_ns.assign(excess_ns.size() + 1, 0);
-  std::partial_sum(excess_ns.begin(), excess_ns.end(), path.transfers_before_ns.begin() + 1);
+  timeline.transfers_before_ns.assign(excess_ns.size() + 1, 0);
+  std::partial_sum(excess_ns.begin(), excess_ns.end(), timeline.transfers_before_ns.begin() + 1);
 }
 
-void add_up_excess(RankTimeline& path) {
-  path.before.resize(path.arrivals.size() + 1);
-  add_up_excess_work(path);
-  add_up_transfers(path);
+void add_up_excess(RankTimeline& timeline) {
+  timeline.before.resize(timeline.arrivals.size() + 1);
+  add_up_excess_work(timeline);
+  add_up_transfers(timeline);
   Nanoseconds waiting_ns = 0;
-  for (std::size_t a = 0; a < path.arrivals.size(); ++a) {
-    const PathArrival& arrival = path.arrivals[a];
-    path.before[a].waiting_ns = waiting_ns;
+  for (std::size_t a = 0; a < timeline.arrivals.size(); ++a) {
+    const TimelineArrival& arrival = timeline.arrivals[a];
+    timeline.before[a].waiting_ns = waiting_ns;
     if (arrival.blocking && !arrival.beside_compute) waiting_ns += arrival.excess_wait_ns;
   }
-  path.before.back().waiting_ns = waiting_ns;
+  timeline.before.back().waiting_ns = waiting_ns;
 }
 
 /// By symbol, as often as most of its arrivals have it in their steps; of two alike the more.
-std::map<std::uint64_t, std::int32_t> commonest_occurrences(const RankTimeline& path) {
+std::map<std::uint64_t, std::int32_t> commonest_occurrences(const RankTimeline& timeline) {
   std::map<std::uint64_t, std::map<std::int32_t, std::int64_t>> arrivals;
-  for (const PathArrival& arrival : path.arrivals)
+  for (const TimelineArrival& arrival : timeline.arrivals)
     if (arrival.step >= 0) ++arrivals[arrival.symbol][arrival.occurrences];
   std::map<std::uint64_t, std::int32_t> commonest;
   for (const auto& [symbol, counts] : arrivals) {
@@ -111,91 +111,91 @@ std::map<std::uint64_t, std::int32_t> commonest_occurrences(const RankTimeline& 
 
 }  // namespace
 
-PlaceInStep place_in_step(const PathArrival& arrival) {
+PositionInStep position_in_step(const TimelineArrival& arrival) {
   return {arrival.symbol, arrival.occurrence, arrival.occurrences};
 }
 
-std::optional<WorkSample> work_sample(const RankTimeline& path, std::size_t i) {
-  const PathArrival& arrival = path.arrivals[i];
+std::optional<WorkSample> work_sample(const RankTimeline& timeline, std::size_t i) {
+  const TimelineArrival& arrival = timeline.arrivals[i];
   if (arrival.work_ns == no_time || !(arrival.step >= 0 ? arrival.whole_step : arrival.matched)) return std::nullopt;
-  return WorkSample{digest_of_place(path, i), arrival.work_ns - surplus_work(arrival), wait_without_surplus(path, i),
-                    blocking_transfer(path, i)};
+  return WorkSample{digest_of_position(timeline, i), arrival.work_ns - surplus_work(arrival),
+                    wait_without_surplus(timeline, i), blocking_transfer(timeline, i)};
 }
 
-std::uint64_t place_among_peers(const RankTimeline& path, std::size_t i) {
-  const PathArrival& arrival = path.arrivals[i];
-  return (arrival.step >= 0 ? arrival.whole_step : arrival.matched) ? digest_of_place(path, i) : 0;
+std::uint64_t position_among_peers(const RankTimeline& timeline, std::size_t i) {
+  const TimelineArrival& arrival = timeline.arrivals[i];
+  return (arrival.step >= 0 ? arrival.whole_step : arrival.matched) ? digest_of_position(timeline, i) : 0;
 }
 
-std::uint64_t step_among_peers(const RankTimeline& path, std::size_t i) {
-  const PathArrival& arrival = path.arrivals[i];
+std::uint64_t step_among_peers(const RankTimeline& timeline, std::size_t i) {
+  const TimelineArrival& arrival = timeline.arrivals[i];
   if (arrival.step < 0 || !arrival.whole_step) return 0;
-  return mix_into(mix_into(path.role, 3), static_cast<std::uint64_t>(arrival.step));
+  return mix_into(mix_into(timeline.role, 3), static_cast<std::uint64_t>(arrival.step));
 }
 
-std::uint64_t place_among_steps(const RankTimeline& path, std::size_t i) {
-  const PathArrival& arrival = path.arrivals[i];
+std::uint64_t position_among_steps(const RankTimeline& timeline, std::size_t i) {
+  const TimelineArrival& arrival = timeline.arrivals[i];
   if (arrival.step < 0 || !arrival.whole_step) return 0;
   return mix_into(
-      mix_into(static_cast<std::uint64_t>(path.trace_rank), arrival.symbol),
+      mix_into(static_cast<std::uint64_t>(timeline.trace_rank), arrival.symbol),
       static_cast<std::uint64_t>(arrival.occurrences) << 32U | static_cast<std::uint32_t>(arrival.occurrence));
 }
 
-void take_usual(RankTimeline& path, std::size_t arrival, const UsualWork& usual) {
+void take_usual(RankTimeline& timeline, std::size_t arrival, const UsualWork& usual) {
   if (usual.work_ns == no_time) return;
-  set_excess_over(path, arrival, usual);
-  path.arrivals[arrival].has_peers = true;
+  set_excess_over(timeline, arrival, usual);
+  timeline.arrivals[arrival].has_peers = true;
 }
 
-void finish_excess(RankTimeline& path) {
+void finish_excess(RankTimeline& timeline) {
   constexpr std::size_t enough_steps = 4;
-  std::map<PlaceInStep, std::vector<std::size_t>> alone;
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    const PathArrival& arrival = path.arrivals[i];
+  std::map<PositionInStep, std::vector<std::size_t>> alone;
+  for (std::size_t i = 0; i < timeline.arrivals.size(); ++i) {
+    const TimelineArrival& arrival = timeline.arrivals[i];
     if (!arrival.compared && arrival.step >= 0 && arrival.whole_step && arrival.work_ns != no_time &&
         !arrival.since_step)
-      alone[place_in_step(arrival)].push_back(i);
+      alone[position_in_step(arrival)].push_back(i);
   }
   std::map<std::uint64_t, std::int32_t> usual_counts;
-  if (!alone.empty()) usual_counts = commonest_occurrences(path);
+  if (!alone.empty()) usual_counts = commonest_occurrences(timeline);
   std::vector<Nanoseconds> work, wait, transfer;
-  for (const auto& [place, indices] : alone) {
+  for (const auto& [position, indices] : alone) {
     // Where some of its kind were lost, which it is of those in other steps is not known.
-    if (indices.size() < enough_steps || place.occurrences < usual_counts.at(place.symbol)) continue;
+    if (indices.size() < enough_steps || position.occurrences < usual_counts.at(position.symbol)) continue;
     work.clear();
     wait.clear();
     transfer.clear();
     for (const std::size_t i : indices) {
-      work.push_back(path.arrivals[i].work_ns - surplus_work(path.arrivals[i]));
-      if (path.arrivals[i].matched) wait.push_back(wait_without_surplus(path, i));
-      transfer.push_back(blocking_transfer(path, i));
+      work.push_back(timeline.arrivals[i].work_ns - surplus_work(timeline.arrivals[i]));
+      if (timeline.arrivals[i].matched) wait.push_back(wait_without_surplus(timeline, i));
+      transfer.push_back(blocking_transfer(timeline, i));
     }
     const UsualWork own{lower_median(work), wait.empty() ? 0 : lower_median(wait), lower_median(transfer)};
-    for (const std::size_t i : indices) set_excess_over(path, i, own);
+    for (const std::size_t i : indices) set_excess_over(timeline, i, own);
   }
-  add_up_excess(path);
+  add_up_excess(timeline);
 }
 
-Nanoseconds excess_transfers_between(const RankTimeline& path, std::size_t begin, std::size_t end) {
-  const std::vector<Nanoseconds>& before_ns = path.transfers_before_ns;
+Nanoseconds excess_transfers_between(const RankTimeline& timeline, std::size_t begin, std::size_t end) {
+  const std::vector<Nanoseconds>& before_ns = timeline.transfers_before_ns;
   return before_ns.empty() ? 0 : before_ns[end] - before_ns[begin];
 }
 
-Nanoseconds excess_at(const RankTimeline& path, std::size_t arrival) {
-  const Excess &before = path.before[arrival], &after = path.before[arrival + 1];
-  return after.work_ns - before.work_ns + excess_transfers_between(path, arrival, arrival + 1);
+Nanoseconds excess_at(const RankTimeline& timeline, std::size_t arrival) {
+  const Excess &before = timeline.before[arrival], &after = timeline.before[arrival + 1];
+  return after.work_ns - before.work_ns + excess_transfers_between(timeline, arrival, arrival + 1);
 }
 
-std::size_t first_since_tied(const PathArrival& arrival) {
+std::size_t first_since_tied(const TimelineArrival& arrival) {
   return static_cast<std::size_t>(std::int64_t{arrival.synchronised} + 1);
 }
 
-Delay delay_of(const RankTimeline& path, std::int32_t index) {
+Delay delay_of(const RankTimeline& timeline, std::int32_t index) {
   const auto here = static_cast<std::size_t>(index);
-  const PathArrival& arrival = path.arrivals[here];
+  const TimelineArrival& arrival = timeline.arrivals[here];
   const std::size_t since = first_since_tied(arrival);
-  const Excess &begin = path.before[since], &end = path.before[here];
-  const Nanoseconds transfers = excess_transfers_between(path, since, here);
+  const Excess &begin = timeline.before[since], &end = timeline.before[here];
+  const Nanoseconds transfers = excess_transfers_between(timeline, since, here);
   const Nanoseconds work = end.work_ns - begin.work_ns + arrival.excess_work_ns + transfers;
   const Nanoseconds waiting = end.waiting_ns - begin.waiting_ns;
   // Work that only shortened a wait made nobody late, nor did waiting after having worked less.
@@ -203,69 +203,70 @@ Delay delay_of(const RankTimeline& path, std::int32_t index) {
           std::max<Nanoseconds>(0, waiting + std::min<Nanoseconds>(0, work))};
 }
 
-std::int32_t origin_of(const RankTimeline& path, std::int32_t index) {
+std::int32_t origin_of(const RankTimeline& timeline, std::int32_t index) {
   std::int32_t origin = index;
-  for (auto i = static_cast<std::int32_t>(first_since_tied(path.arrivals[static_cast<std::size_t>(index)])); i < index;
-       ++i)
-    if (excess_at(path, static_cast<std::size_t>(i)) > excess_at(path, static_cast<std::size_t>(origin))) origin = i;
+  for (auto i = static_cast<std::int32_t>(first_since_tied(timeline.arrivals[static_cast<std::size_t>(index)]));
+       i < index; ++i)
+    if (excess_at(timeline, static_cast<std::size_t>(i)) > excess_at(timeline, static_cast<std::size_t>(origin)))
+      origin = i;
   return origin;
 }
 
-Nanoseconds own_lateness_of(const RankTimeline& path, std::size_t arrival) {
-  return path.arrivals[arrival].compared ? delay_of(path, static_cast<std::int32_t>(arrival)).own_ns : no_time;
+Nanoseconds own_lateness_of(const RankTimeline& timeline, std::size_t arrival) {
+  return timeline.arrivals[arrival].compared ? delay_of(timeline, static_cast<std::int32_t>(arrival)).own_ns : no_time;
 }
 
 namespace {
 
 /// `use(step, its arrivals)`, in order; what lies outside of all steps comes first, as step -1.
 template <class Use>
-void for_each_step(const RankTimeline& path, const Use& use) {
-  const auto step_of = [&](std::uint32_t i) { return path.arrivals[i].step; };
-  for (auto first = path.by_step.begin(), end = first; first != path.by_step.end(); first = end) {
-    end = std::find_if(first, path.by_step.end(), [&](std::uint32_t i) { return step_of(i) != step_of(*first); });
+void for_each_step(const RankTimeline& timeline, const Use& use) {
+  const auto step_of = [&](std::uint32_t i) { return timeline.arrivals[i].step; };
+  for (auto first = timeline.by_step.begin(), end = first; first != timeline.by_step.end(); first = end) {
+    end = std::find_if(first, timeline.by_step.end(), [&](std::uint32_t i) { return step_of(i) != step_of(*first); });
     use(step_of(*first), std::span(first, end));
   }
 }
 
-/// The capture may have begun or ended within the first or the last step; then places in it are not where they seem.
-void find_whole_steps(RankTimeline& path) {
+/// The capture may have begun or ended within the first or the last step; then positions in it are not where they seem.
+void find_whole_steps(RankTimeline& timeline) {
   std::vector<std::int64_t> counts;
-  for_each_step(path, [&](std::int32_t step, std::span<const std::uint32_t> indices) {
+  for_each_step(timeline, [&](std::int32_t step, std::span<const std::uint32_t> indices) {
     if (step >= 0) counts.push_back(std::ssize(indices));
   });
   const std::int64_t usual = counts.empty() ? 0 : lower_median(std::vector(counts));
   std::size_t at = 0;
-  for_each_step(path, [&](std::int32_t step, std::span<const std::uint32_t> indices) {
+  for_each_step(timeline, [&](std::int32_t step, std::span<const std::uint32_t> indices) {
     const bool at_the_edge = at == 0 || at + 1 == counts.size();
     const bool is_whole = step >= 0 && (!at_the_edge || std::ssize(indices) >= usual);
-    for (const std::uint32_t i : indices) path.arrivals[i].whole_step = is_whole;
+    for (const std::uint32_t i : indices) timeline.arrivals[i].whole_step = is_whole;
     if (step >= 0) ++at;
   });
 }
 
 /// Counts the arrivals of each symbol, anew in each step, and those of each kind in the step.
-void number_occurrences(RankTimeline& path) {
+void number_occurrences(RankTimeline& timeline) {
   std::map<std::uint64_t, std::int32_t> of_symbol, of_kind;  // in the step at hand
-  const auto kind_of = [&](const PathArrival& arrival) {
-    return path.sizes_known ? arrival.symbol : static_cast<std::uint64_t>(arrival.operation);
+  const auto kind_of = [&](const TimelineArrival& arrival) {
+    return timeline.sizes_known ? arrival.symbol : static_cast<std::uint64_t>(arrival.operation);
   };
-  for_each_step(path, [&](std::int32_t step, std::span<const std::uint32_t> indices) {
+  for_each_step(timeline, [&](std::int32_t step, std::span<const std::uint32_t> indices) {
     of_symbol.clear();
     of_kind.clear();
     for (const std::uint32_t i : indices) {
-      path.arrivals[i].occurrence = of_symbol[path.arrivals[i].symbol]++;
-      ++of_kind[kind_of(path.arrivals[i])];
+      timeline.arrivals[i].occurrence = of_symbol[timeline.arrivals[i].symbol]++;
+      ++of_kind[kind_of(timeline.arrivals[i])];
     }
     for (const std::uint32_t i : indices)
-      path.arrivals[i].occurrences = step < 0 ? 0 : of_kind[kind_of(path.arrivals[i])];
+      timeline.arrivals[i].occurrences = step < 0 ? 0 : of_kind[kind_of(timeline.arrivals[i])];
   });
 }
 
 /// The kinds of operation alone: all there is to compare where a capture has no steps, and may begin anywhere.
-std::uint64_t digest_of_kinds(const RankTimeline& path) {
+std::uint64_t digest_of_kinds(const RankTimeline& timeline) {
   std::set<std::uint64_t> kinds;
   std::uint64_t latest = 0;
-  for (const PathArrival& arrival : path.arrivals) {
+  for (const TimelineArrival& arrival : timeline.arrivals) {
     if (!kinds.empty() && arrival.symbol == latest) continue;
     kinds.insert(latest = arrival.symbol);
   }
@@ -280,10 +281,10 @@ Value winner(const std::map<Value, std::int64_t>& votes) {
 
 /// What the steps of a rank are to the job: those in which its instances were, as the members of these agree, or by
 /// their number where it has none.
-std::vector<std::int32_t> job_steps_of(const RankTimeline& path, const CountedSteps& counted) {
+std::vector<std::int32_t> job_steps_of(const RankTimeline& timeline, const CountedSteps& counted) {
   std::vector<std::map<std::int32_t, std::int64_t>> votes(counted.own);
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    const std::int32_t own = path.arrivals[i].step, told = path.outcomes[i].step;
+  for (std::size_t i = 0; i < timeline.arrivals.size(); ++i) {
+    const std::int32_t own = timeline.arrivals[i].step, told = timeline.outcomes[i].step;
     if (own >= 0 && told >= 0) ++votes[static_cast<std::size_t>(own)][told];
   }
   std::vector<std::int32_t> steps(counted.own, -1);
@@ -299,47 +300,48 @@ std::vector<std::int32_t> job_steps_of(const RankTimeline& path, const CountedSt
 
 }  // namespace
 
-void count_by_job(RankTimeline& path, const CountedSteps& counted) {
-  path.job_steps = job_steps_of(path, counted);
-  std::vector<std::int32_t> next(path.arrivals.size() + 1, -1);  // that is told, from each arrival on
-  for (std::size_t i = path.arrivals.size(); i-- > 0;)
-    next[i] = path.outcomes[i].step >= 0 ? path.outcomes[i].step : next[i + 1];
+void count_by_job(RankTimeline& timeline, const CountedSteps& counted) {
+  timeline.job_steps = job_steps_of(timeline, counted);
+  std::vector<std::int32_t> next(timeline.arrivals.size() + 1, -1);  // that is told, from each arrival on
+  for (std::size_t i = timeline.arrivals.size(); i-- > 0;)
+    next[i] = timeline.outcomes[i].step >= 0 ? timeline.outcomes[i].step : next[i + 1];
   std::int32_t before = -1;
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    std::int32_t& step = path.arrivals[i].step;
-    if (path.outcomes[i].step >= 0) {
-      step = before = path.outcomes[i].step;
+  for (std::size_t i = 0; i < timeline.arrivals.size(); ++i) {
+    std::int32_t& step = timeline.arrivals[i].step;
+    if (timeline.outcomes[i].step >= 0) {
+      step = before = timeline.outcomes[i].step;
       continue;
     }
     // No instance tells: by the rank's own count, but between those that are told.
-    step = step < 0 ? before : path.job_steps[static_cast<std::size_t>(step)];
+    step = step < 0 ? before : timeline.job_steps[static_cast<std::size_t>(step)];
     if (step >= 0 && next[i] >= 0) step = std::min(step, std::max(before, next[i]));
     if (step >= 0) step = std::max(step, before);
   }
 }
 
-void find_places(RankTimeline& path) {
-  path.by_step.resize(path.arrivals.size());
-  std::iota(path.by_step.begin(), path.by_step.end(), 0U);
-  sort_nearly_sorted(path.by_step,
-                     [&](std::uint32_t a, std::uint32_t b) { return path.arrivals[a].step < path.arrivals[b].step; });
-  find_whole_steps(path);
-  number_occurrences(path);
+void find_positions(RankTimeline& timeline) {
+  timeline.by_step.resize(timeline.arrivals.size());
+  std::iota(timeline.by_step.begin(), timeline.by_step.end(), 0U);
+  sort_nearly_sorted(timeline.by_step, [&](std::uint32_t a, std::uint32_t b) {
+    return timeline.arrivals[a].step < timeline.arrivals[b].step;
+  });
+  find_whole_steps(timeline);
+  number_occurrences(timeline);
 }
 
 /// A digest of what each step consists of, communicator by communicator: operations of different communicators may
 /// overtake each other. The commonest digest is the role.
-void find_role(RankTimeline& path) {
-  path.role = digest_of_kinds(path);
+void find_role(RankTimeline& timeline) {
+  timeline.role = digest_of_kinds(timeline);
   std::map<std::uint64_t, std::int64_t> votes;
-  std::vector<std::uint64_t> sequences(path.communicators.size());  // of the step at hand
-  std::vector<bool> in_step(path.communicators.size());
-  for_each_step(path, [&](std::int32_t, std::span<const std::uint32_t> indices) {
-    if (!path.arrivals[indices.front()].whole_step) return;
+  std::vector<std::uint64_t> sequences(timeline.communicators.size());  // of the step at hand
+  std::vector<bool> in_step(timeline.communicators.size());
+  for_each_step(timeline, [&](std::int32_t, std::span<const std::uint32_t> indices) {
+    if (!timeline.arrivals[indices.front()].whole_step) return;
     std::fill(sequences.begin(), sequences.end(), 0);
     std::fill(in_step.begin(), in_step.end(), false);
     for (const std::uint32_t i : indices) {
-      const PathArrival& arrival = path.arrivals[i];
+      const TimelineArrival& arrival = timeline.arrivals[i];
       sequences[arrival.communicator] = mix_into(sequences[arrival.communicator], arrival.symbol);
       in_step[arrival.communicator] = true;
     }
@@ -347,8 +349,8 @@ void find_role(RankTimeline& path) {
     for (std::size_t c = 0; c < sequences.size(); ++c) digest += in_step[c] ? mix_into(sequences[c], 1) : 0;
     ++votes[digest];
   });
-  if (!votes.empty()) path.role = winner(votes);
-  path.role = mix_into(path.role, path.kind);
+  if (!votes.empty()) timeline.role = winner(votes);
+  timeline.role = mix_into(timeline.role, timeline.kind);
 }
 
 }  // namespace nsys_explain::analysis

@@ -17,23 +17,23 @@ constexpr Nanoseconds moment_ns = 20'000;
 /// When each arrival was ready: at its enter, or where it had queued behind a collective beside which compute went on,
 /// be it while that one queued itself, once all that was launched before it was done, as on a peer whose collective was
 /// over by then.
-std::vector<Nanoseconds> ready_times(const RankTimeline& path, std::span<const WorkProfile> profiles) {
+std::vector<Nanoseconds> ready_times(const RankTimeline& timeline, std::span<const WorkProfile> profiles) {
   std::vector<Nanoseconds> ready_ns;
-  ready_ns.reserve(path.arrivals.size());
+  ready_ns.reserve(timeline.arrivals.size());
   std::vector<Nanoseconds> exits;   // of the collectives with compute beside them that go on
   Nanoseconds latest_ns = no_time;  // of the exits of those that are over
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    const PathArrival& arrival = path.arrivals[i];
+  for (std::size_t i = 0; i < timeline.arrivals.size(); ++i) {
+    const TimelineArrival& arrival = timeline.arrivals[i];
     std::erase_if(exits, [&](Nanoseconds exit_ns) {
-      const bool is_over = exit_ns <= arrival.enter_ns;
+      const bool is_over = exit_ns <= arrival.enter.ns;
       if (is_over) latest_ns = latest_ns == no_time ? exit_ns : std::max(latest_ns, exit_ns);
       return is_over;
     });
-    const bool held_up = latest_ns != no_time && arrival.enter_ns - latest_ns < moment_ns;
+    const bool held_up = latest_ns != no_time && arrival.enter.ns - latest_ns < moment_ns;
     const Nanoseconds queued_ns{profiles[i].queued_ns};
-    ready_ns.push_back(arrival.enter_ns - (held_up ? queued_ns : 0));
+    ready_ns.push_back(arrival.enter.ns - (held_up ? queued_ns : 0));
     const Nanoseconds compute_beside_ns = Nanoseconds{profiles[i].compute_beside_ns} - (held_up ? 0 : queued_ns);
-    if (!arrival.blocking || arrival.beside_compute || compute_beside_ns > moment_ns) exits.push_back(arrival.exit_ns);
+    if (!arrival.blocking || arrival.beside_compute || compute_beside_ns > moment_ns) exits.push_back(arrival.exit.ns);
   }
   return ready_ns;
 }
@@ -41,15 +41,15 @@ std::vector<Nanoseconds> ready_times(const RankTimeline& path, std::span<const W
 /// When compute stood still for a collective, which is no work: by end. It may have gone on beside the collective
 /// before it waited for it. Whether others stood still does not matter: ends of collectives differ. `ready_ns`: of
 /// ready_times.
-std::vector<Interval> find_stalls(const RankTimeline& path, std::span<const WorkProfile> profiles,
+std::vector<Interval> find_stalls(const RankTimeline& timeline, std::span<const WorkProfile> profiles,
                                   std::span<const Nanoseconds> ready_ns) {
   std::vector<Interval> stalls;
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    const PathArrival& arrival = path.arrivals[i];
+  for (std::size_t i = 0; i < timeline.arrivals.size(); ++i) {
+    const TimelineArrival& arrival = timeline.arrivals[i];
     if (arrival.beside_compute) continue;
-    const Nanoseconds launched_ns = arrival.enter_ns - Nanoseconds{profiles[i].queued_ns};
+    const Nanoseconds launched_ns = arrival.enter.ns - Nanoseconds{profiles[i].queued_ns};
     const Nanoseconds start_ns = std::max(ready_ns[i], launched_ns + Nanoseconds{profiles[i].compute_beside_ns});
-    stalls.push_back({std::min(start_ns, arrival.exit_ns), arrival.exit_ns});
+    stalls.push_back({std::min(start_ns, arrival.exit.ns), arrival.exit.ns});
   }
   std::sort(stalls.begin(), stalls.end(), [](const Interval& a, const Interval& b) { return a.end_ns < b.end_ns; });
   return stalls;
@@ -71,27 +71,27 @@ std::vector<std::uint32_t> order_by_readiness(std::span<const Nanoseconds> ready
   std::vector<std::uint32_t> order;
   order.reserve(ready_ns.size());
   for (std::uint32_t i = 0; i < ready_ns.size(); ++i) {
-    auto place = order.end();  // most are ready when they enter
-    while (place != order.begin() && ready_ns[*std::prev(place)] >= ready_ns[i] + moment_ns) --place;
-    order.insert(place, i);
+    auto position = order.end();  // most are ready when they enter
+    while (position != order.begin() && ready_ns[*std::prev(position)] >= ready_ns[i] + moment_ns) --position;
+    order.insert(position, i);
   }
   return order;
 }
 
 }  // namespace
 
-void measure_work(RankTimeline& path, std::span<const WorkProfile> profiles) {
-  const std::vector<Nanoseconds> ready_ns = ready_times(path, profiles);
-  const std::vector<Interval> stalls = find_stalls(path, profiles, ready_ns);
-  path.by_readiness = order_by_readiness(ready_ns);
+void measure_work(RankTimeline& timeline, std::span<const WorkProfile> profiles) {
+  const std::vector<Nanoseconds> ready_ns = ready_times(timeline, profiles);
+  const std::vector<Interval> stalls = find_stalls(timeline, profiles, ready_ns);
+  timeline.by_readiness = order_by_readiness(ready_ns);
   Nanoseconds before_moment_ns = no_time, latest_ns = no_time;  // ready, of the moment before and of all so far
   auto next_stall = stalls.begin();
-  for (const std::uint32_t i : path.by_readiness) {
-    PathArrival& arrival = path.arrivals[i];
+  for (const std::uint32_t i : timeline.by_readiness) {
+    TimelineArrival& arrival = timeline.arrivals[i];
     const Nanoseconds until_ns = std::max(ready_ns[i], latest_ns);
     while (next_stall != stalls.end() && next_stall->end_ns <= until_ns) ++next_stall;
     const std::span<const Interval> ended(stalls.begin(), next_stall);
-    const Nanoseconds begin_ns = ended.empty() ? path.first_step_ns : ended.back().end_ns;
+    const Nanoseconds begin_ns = ended.empty() ? timeline.first_step_ns : ended.back().end_ns;
     arrival.same_moment = latest_ns != no_time && until_ns - latest_ns < moment_ns && begin_ns <= latest_ns;
     if (!arrival.same_moment) before_moment_ns = latest_ns;
     if (begin_ns != no_time && begin_ns <= until_ns) {
@@ -110,23 +110,24 @@ Nanoseconds median_of_known(std::span<Nanoseconds> times) {
   return unknown == times.begin() ? 0 : lower_median(std::span(times.begin(), unknown));
 }
 
-/// Numbers of the samples' places, equal where peers meet; in the order in which places come first. Ranks of one role
-/// go through the same places in the same order, so where the last one went from the same place is tried first.
-std::vector<std::uint32_t> number_places(std::span<const WorkSample> samples) {
+/// Numbers of the samples' positions, equal where peers meet; in the order in which positions come first. Ranks of one
+/// role go through the same positions in the same order, so where the last one went from the same position is tried
+/// first.
+std::vector<std::uint32_t> number_positions(std::span<const WorkSample> samples) {
   std::unordered_map<std::uint64_t, std::uint32_t> known;
-  std::vector<std::uint64_t> places;      // by number
-  std::vector<std::uint32_t> went_on_to;  // from each place
+  std::vector<std::uint64_t> positions;   // by number
+  std::vector<std::uint32_t> went_on_to;  // from each position
   std::vector<std::uint32_t> numbers(samples.size());
   std::uint32_t before = 0;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     std::uint32_t& next = numbers[i];
-    if (i > 0 && places[went_on_to[before]] == samples[i].place) {
+    if (i > 0 && positions[went_on_to[before]] == samples[i].position) {
       next = went_on_to[before];
     } else {
-      const auto [entry, is_new] = known.try_emplace(samples[i].place, static_cast<std::uint32_t>(places.size()));
+      const auto [entry, is_new] = known.try_emplace(samples[i].position, static_cast<std::uint32_t>(positions.size()));
       next = entry->second;
       if (is_new) {
-        places.push_back(samples[i].place);
+        positions.push_back(samples[i].position);
         went_on_to.push_back(0);
       }
     }
@@ -139,28 +140,30 @@ std::vector<std::uint32_t> number_places(std::span<const WorkSample> samples) {
 }  // namespace
 
 std::vector<UsualWork> usual_work(std::span<const WorkSample> samples, bool with_transfers) {
-  const std::vector<std::uint32_t> place = number_places(samples);
-  const std::size_t places = place.empty() ? 0 : std::size_t{*std::max_element(place.begin(), place.end())} + 1;
-  std::vector<std::size_t> first(places + 2, 0);  // of each place's samples; shifted by one until they are filled in
-  for (const std::uint32_t p : place) ++first[p + 2];
+  const std::vector<std::uint32_t> position = number_positions(samples);
+  const std::size_t positions =
+      position.empty() ? 0 : std::size_t{*std::max_element(position.begin(), position.end())} + 1;
+  std::vector<std::size_t> first(positions + 2,
+                                 0);  // of each position's samples; shifted by one until they are filled in
+  for (const std::uint32_t p : position) ++first[p + 2];
   std::partial_sum(first.begin(), first.end(), first.begin());
   std::vector<Nanoseconds> work(samples.size()), wait(samples.size()), transfer(with_transfers ? samples.size() : 0);
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    const std::size_t at = first[place[i] + 1]++;
+    const std::size_t at = first[position[i] + 1]++;
     work[at] = samples[i].work_ns;
     wait[at] = samples[i].wait_ns;
     if (with_transfers) transfer[at] = samples[i].transfer_ns;
   }
-  std::vector<UsualWork> of_place(places);
-  for (std::size_t p = 0; p < places; ++p) {
+  std::vector<UsualWork> of_position(positions);
+  for (std::size_t p = 0; p < positions; ++p) {
     const std::size_t count = first[p + 1] - first[p];
     if (count < 2) continue;
-    of_place[p].work_ns = lower_median(std::span(work).subspan(first[p], count));
-    of_place[p].wait_ns = median_of_known(std::span(wait).subspan(first[p], count));
-    of_place[p].transfer_ns = with_transfers ? lower_median(std::span(transfer).subspan(first[p], count)) : 0;
+    of_position[p].work_ns = lower_median(std::span(work).subspan(first[p], count));
+    of_position[p].wait_ns = median_of_known(std::span(wait).subspan(first[p], count));
+    of_position[p].transfer_ns = with_transfers ? lower_median(std::span(transfer).subspan(first[p], count)) : 0;
   }
   std::vector<UsualWork> usual(samples.size());
-  for (std::size_t i = 0; i < samples.size(); ++i) usual[i] = of_place[place[i]];
+  for (std::size_t i = 0; i < samples.size(); ++i) usual[i] = of_position[position[i]];
   return usual;
 }
 

@@ -27,66 +27,67 @@ void compute_waits(MatchedBlock& block, const ClockKnowledge& clock) {
     const std::span<const InstanceArrival> members = members_of(std::as_const(block), instance);
     // Last and second-last; ties go to the lower trace rank, which members are sorted by. An instance has two at least.
     const InstanceArrival* first = &members[0];
-    const InstanceArrival* second = &members[members[1].enter_ns > members[0].enter_ns ? 0 : 1];
-    const InstanceArrival* last = &members[members[1].enter_ns > members[0].enter_ns ? 1 : 0];
-    if (members[1].enter_ns < members[0].enter_ns) first = &members[1];
+    const InstanceArrival* second = &members[members[1].enter > members[0].enter ? 0 : 1];
+    const InstanceArrival* last = &members[members[1].enter > members[0].enter ? 1 : 0];
+    if (members[1].enter < members[0].enter) first = &members[1];
     for (const InstanceArrival& member : members.subspan(2)) {
-      if (member.enter_ns < first->enter_ns) first = &member;
-      if (member.enter_ns > last->enter_ns) {
+      if (member.enter < first->enter) first = &member;
+      if (member.enter > last->enter) {
         second = last;
         last = &member;
-      } else if (member.enter_ns > second->enter_ns) {
+      } else if (member.enter > second->enter) {
         second = &member;
       }
     }
-    instance.first_enter_ns = first->enter_ns;
-    instance.last_enter_ns = last->enter_ns;
+    instance.first_enter = first->enter;
+    instance.last_enter = last->enter;
     instance.last_trace_rank = last->trace_rank;
     const std::int32_t component = clock.component(last->trace_rank);
     instance.comparable = std::all_of(members.begin(), members.end(), [&](const InstanceArrival& member) {
       return clock.component(member.trace_rank) == component;
     });
     if (!instance.comparable) continue;
-    const Nanoseconds u = clock.uncertainty(last->trace_rank, second->trace_rank, instance.last_enter_ns);
+    const Nanoseconds u = clock.uncertainty(last->trace_rank, second->trace_rank, instance.last_enter);
     instance.skew_uncertainty_ns = u;
-    instance.resolved = last->enter_ns - second->enter_ns > resolution_factor * u;
+    instance.resolved = last->enter - second->enter > resolution_factor * u;
 
     scratch.clear();
-    Nanoseconds earliest_exit = members[0].exit_ns, latest_exit = members[0].exit_ns;
+    JobTime earliest_exit = members[0].exit, latest_exit = members[0].exit;
     for (const InstanceArrival& member : members) {
-      scratch.push_back(std::max<Nanoseconds>(0, member.exit_ns - instance.last_enter_ns));
-      earliest_exit = std::min(earliest_exit, member.exit_ns);
-      latest_exit = std::max(latest_exit, member.exit_ns);
+      scratch.push_back(std::max<Nanoseconds>(0, member.exit - instance.last_enter));
+      earliest_exit = std::min(earliest_exit, member.exit);
+      latest_exit = std::max(latest_exit, member.exit);
     }
     instance.end_residual_ns = latest_exit - earliest_exit;
     instance.transfer_ns = lower_median(scratch);
     instance.feasible =
-        !is_synchronising(instance.operation) || earliest_exit + resolution_factor * u >= instance.last_enter_ns;
+        !is_synchronising(instance.operation) || earliest_exit + resolution_factor * u >= instance.last_enter;
     if (!instance.feasible) withdraw_claims(instance);
   }
 }
 
 bool stayed_for_last(const Instance& instance, const InstanceArrival& member) {
-  return member.exit_ns + resolution_factor * instance.skew_uncertainty_ns >= instance.last_enter_ns;
+  return member.exit + resolution_factor * instance.skew_uncertainty_ns >= instance.last_enter;
 }
 
 void split_lateness(const Instance& instance, InstanceArrival& member, Nanoseconds excess_work_ns) {
-  const Nanoseconds lateness = member.enter_ns - instance.first_enter_ns;
+  const Nanoseconds lateness = member.enter - instance.first_enter;
   member.own_lateness_ns = std::clamp<Nanoseconds>(excess_work_ns, 0, lateness);
   member.lateness_split = true;
 }
 
 Nanoseconds most_caused_wait(const Instance& instance, std::span<const InstanceArrival> members) {
   if (!instance.resolved) return 0;
-  Nanoseconds own = 0, second = std::numeric_limits<Nanoseconds>::min();
+  Nanoseconds own = 0;
+  JobTime second(std::numeric_limits<Nanoseconds>::min());
   for (const InstanceArrival& member : members) {
     if (member.trace_rank == instance.last_trace_rank) {
       own = member.own_lateness_ns;
     } else {
-      second = std::max(second, member.enter_ns);
+      second = std::max(second, member.enter);
     }
   }
-  return instance.last_enter_ns - std::max(second, instance.last_enter_ns - own);
+  return instance.last_enter - std::max(second, instance.last_enter - own);
 }
 
 void compute_caused_wait(Instance& instance, std::span<const InstanceArrival> members) {
@@ -109,7 +110,7 @@ namespace {
 
 bool is_own_last(const Instance& instance, const InstanceArrival& arrival) {
   return arrival.trace_rank == instance.last_trace_rank && arrival.own_lateness_ns > 0 &&
-         arrival.own_lateness_ns * 2 >= arrival.enter_ns - instance.first_enter_ns;
+         arrival.own_lateness_ns * 2 >= arrival.enter - instance.first_enter;
 }
 
 std::int64_t bus_bytes_of(const Instance& instance) {
@@ -174,8 +175,8 @@ void accumulate(Totals& totals, const MatchedBlock& block, std::span<const std::
       if (!is_own_last(instance, arrival)) continue;
       ++rank.own_last_arrivals;
       rank.caused_lateness_ns += arrival.own_lateness_ns;
-      totals.spans[index].first_ns = std::min(totals.spans[index].first_ns, arrival.enter_ns);
-      totals.spans[index].last_ns = std::max(totals.spans[index].last_ns, arrival.enter_ns);
+      totals.spans[index].first_ns = std::min(totals.spans[index].first_ns, arrival.enter.ns);
+      totals.spans[index].last_ns = std::max(totals.spans[index].last_ns, arrival.enter.ns);
     }
   }
 }

@@ -15,14 +15,14 @@ namespace nsys_explain::analysis {
 struct ClockKnowledge {
   /// Times of trace ranks can be compared if this is equal.
   std::function<std::int32_t(std::int32_t trace_rank)> component;
-  /// One standard uncertainty of the difference of two times near `at_ns` of comparable trace ranks.
-  std::function<Nanoseconds(std::int32_t trace_rank_a, std::int32_t trace_rank_b, Nanoseconds at_ns)> uncertainty;
+  /// One standard uncertainty of the difference of two times near `at` of comparable trace ranks.
+  std::function<Nanoseconds(std::int32_t trace_rank_a, std::int32_t trace_rank_b, JobTime at)> uncertainty;
 };
 
 /// An arrival is resolved as the last one beyond this many standard uncertainties.
 inline constexpr std::int64_t resolution_factor = 3;
 
-/// Last arrivers and transfers of every instance of a block whose times are job time; its arrivals' waits follow from
+/// Last arrivers and transfers of every instance of a block; its arrivals' waits follow from
 /// them. Of members without comparable clocks, and of infeasible instances, nothing is claimed: waits are 0, and none
 /// is resolved.
 void compute_waits(MatchedBlock& block, const ClockKnowledge& clock);

@@ -16,17 +16,11 @@
 namespace nsys_explain::pipeline {
 namespace {
 
-using analysis::RoutedOutcome;
-
-/// An arrival of which the owner of its instance asks how its rank got there. Trivially copyable.
-struct ArrivalPlace {
-  std::int32_t trace_rank = -1;
-  std::int32_t index = -1;
-};
+using analysis::Outcome;
 
 /// Arrivals of instances [first, end) in the order in which their readers hear of them: several of one trace rank
-/// follow each other, so that a path is not visited anew for each of its arrivals, far from the one before. `visit(i,
-/// member)`: of instance i.
+/// follow each other, so that a timeline is not visited anew for each of its arrivals, far from the one before.
+/// `visit(i, member)`: of instance i.
 template <class Visit>
 void for_each_arrival(MatchedBlock& block, const Piece& piece, const Visit& visit) {
   constexpr std::size_t at_once = 16;
@@ -44,10 +38,9 @@ void for_each_arrival(MatchedBlock& block, const Piece& piece, const Visit& visi
 }
 
 /// What all members of an instance are told.
-analysis::Outcome common_outcome(const MatchedBlock& block, const Instance& instance,
-                                 std::span<const InstanceArrival> members, std::size_t captured_members,
-                                 std::span<const std::uint64_t> slow_groups, std::int32_t step) {
-  analysis::Outcome outcome;
+Outcome common_outcome(const MatchedBlock& block, const Instance& instance, std::span<const InstanceArrival> members,
+                       std::size_t captured_members, std::span<const std::uint64_t> slow_groups, std::int32_t step) {
+  Outcome outcome;
   outcome.matched = true;
   outcome.step = step;
   outcome.sequence = static_cast<std::int32_t>(instance.sequence);
@@ -70,14 +63,13 @@ analysis::Outcome common_outcome(const MatchedBlock& block, const Instance& inst
   return outcome;
 }
 
-RoutedOutcome outcome_of(const analysis::Outcome& common, const Instance& instance, const InstanceArrival& member) {
-  RoutedOutcome routed{common, member.trace_rank, member.index};
-  routed.outcome.wait_ns = wait_ns(instance, member);
-  routed.outcome.split_told =
-      has_lateness(instance) && instance.skew_uncertainty_ns >= 0 &&
-      member.exit_ns - member.enter_ns > analysis::resolution_factor * instance.skew_uncertainty_ns;
-  routed.outcome.lateness_ns = has_lateness(instance) ? member.enter_ns - instance.first_enter_ns : 0;
-  return routed;
+Outcome outcome_of(const Outcome& common, const Instance& instance, const InstanceArrival& member) {
+  Outcome outcome = common;
+  outcome.wait_ns = wait_ns(instance, member);
+  outcome.split_told = has_lateness(instance) && instance.skew_uncertainty_ns >= 0 &&
+                       member.exit - member.enter > analysis::resolution_factor * instance.skew_uncertainty_ns;
+  outcome.lateness_ns = has_lateness(instance) ? member.enter - instance.first_enter : 0;
+  return outcome;
 }
 
 /// Digests of the members of the slow groups, ascending.
@@ -93,8 +85,8 @@ std::vector<std::uint64_t> digests_of_slow_groups(const LinkAnalysis& links) {
 /// is to be sent.
 void tell_readers(const JobRanks& job, const ReaderRanks& readers, std::span<const std::uint64_t> slow_groups,
                   const JobSteps& steps, std::span<const Piece> pieces, CrossRank& cross,
-                  Outgoing<RoutedOutcome>& outgoing) {
-  std::vector<analysis::Outcome> common;
+                  Outgoing<ToldOfArrival<Outcome>>& outgoing) {
+  std::vector<Outcome> common;
   std::vector<std::int32_t> scratch;
   for (const Piece& piece : pieces) {
     MatchedBlock& block = cross.blocks[piece.block];
@@ -108,30 +100,33 @@ void tell_readers(const JobRanks& job, const ReaderRanks& readers, std::span<con
     }
     for_each_arrival(block, piece, [&](std::size_t i, const InstanceArrival& member) {
       const std::size_t r = job.index_of(member.trace_rank);
-      const RoutedOutcome outcome = outcome_of(common[i - piece.first], block.instances[i], member);
+      const Outcome outcome = outcome_of(common[i - piece.first], block.instances[i], member);
       if (LocalRank* const here = readers.of_index[r]) {
-        analysis::take_outcome(here->path, outcome);
+        here->timeline.outcomes[static_cast<std::size_t>(member.index)] = outcome;
       } else {
-        outgoing[static_cast<std::size_t>(readers.tool_rank[r])].push_back(outcome);
+        outgoing[static_cast<std::size_t>(readers.tool_rank[r])].push_back(
+            {outcome, {member.trace_rank, member.index}});
       }
     });
   }
 }
 
-/// Collective: tells every path what its instances tell.
+/// Collective: tells every timeline what its instances tell.
 void send_outcomes(const exchange::Communicator& communicator, const JobRanks& job, const ReaderRanks& readers,
                    const LinkAnalysis& links, const JobSteps& steps, const OwnedRounds& rounds, CrossRank& cross) {
   const std::vector<std::uint64_t> slow_groups = digests_of_slow_groups(links);
-  auto outgoing = nothing_for<RoutedOutcome>(communicator);
-  exchange::Gathered<RoutedOutcome> received;
+  auto outgoing = nothing_for<ToldOfArrival<Outcome>>(communicator);
+  exchange::Gathered<ToldOfArrival<Outcome>> received;
   tell_readers(job, readers, slow_groups, steps, rounds.at_reader, cross, outgoing);
   const std::int64_t most_rounds = communicator.maximum(std::ssize(rounds.rounds));
   for (std::size_t round = 0; round < static_cast<std::size_t>(most_rounds); ++round) {
     empty(outgoing);
     tell_readers(job, readers, slow_groups, steps, rounds.of(round), cross, outgoing);
     communicator.all_to_all(outgoing, received);
-    for (const RoutedOutcome& routed : received.values)
-      analysis::take_outcome(readers.of_index[job.index_of(routed.trace_rank)]->path, routed);
+    for (const auto& [outcome, arrival] : received.values) {
+      LocalRank& rank = *readers.of_index[job.index_of(arrival.trace_rank)];
+      rank.timeline.outcomes[static_cast<std::size_t>(arrival.index)] = outcome;
+    }
   }
 }
 
@@ -146,15 +141,15 @@ class PeerComparison {
         answers_(nothing_for<analysis::UsualWork>(communicator)) {}
 
   /// The sample of an arrival takes part in the next comparison, if it has one.
-  void add(analysis::RankTimeline& path, std::size_t arrival) {
-    const std::optional<analysis::WorkSample> sample = analysis::work_sample(path, arrival);
+  void add(analysis::RankTimeline& timeline, std::size_t arrival) {
+    const std::optional<analysis::WorkSample> sample = analysis::work_sample(timeline, arrival);
     if (!sample) return;
-    const std::size_t meets_on = sample->place % samples_.size();
+    const std::size_t meets_on = sample->position % samples_.size();
     samples_[meets_on].push_back(*sample);
-    asked_.push_back({&path, static_cast<std::uint32_t>(arrival), static_cast<std::uint32_t>(meets_on)});
+    asked_.push_back({&timeline, static_cast<std::uint32_t>(arrival), static_cast<std::uint32_t>(meets_on)});
   }
 
-  /// Collective: tells the paths of all samples that were added what is usual there.
+  /// Collective: tells the timelines of all samples that were added what is usual there.
   void compare() {
     communicator_.all_to_all(samples_, received_samples_);
     empty(samples_);
@@ -166,13 +161,13 @@ class PeerComparison {
     // Each tool rank answers in the order of its samples.
     std::vector<std::size_t> next = received_answers_.offsets;
     for (const Asked& asked : asked_)
-      analysis::take_usual(*asked.path, asked.arrival, received_answers_.values[next[asked.tool_rank]++]);
+      analysis::take_usual(*asked.timeline, asked.arrival, received_answers_.values[next[asked.tool_rank]++]);
     asked_.clear();
   }
 
  private:
   struct Asked {
-    analysis::RankTimeline* path = nullptr;
+    analysis::RankTimeline* timeline = nullptr;
     std::uint32_t arrival = 0;
     std::uint32_t tool_rank = 0;
   };
@@ -193,63 +188,63 @@ void compare_with_peers(const exchange::Communicator& communicator, const Reader
   // All wait for all at the end of each round, so rounds are longer than where records only pass through.
   constexpr std::int64_t samples_per_round = 4 * static_cast<std::int64_t>(records_per_round);
   std::int64_t most = 0;  // arrivals on a tool rank
-  for (const LocalRank* const rank : readers.local) most += std::ssize(rank->path.arrivals);
+  for (const LocalRank* const rank : readers.local) most += std::ssize(rank->timeline.arrivals);
   most = std::max<std::int64_t>(communicator.maximum(most), 1);
   const std::int64_t at_once = std::max<std::int64_t>(steps * samples_per_round / most, 1);
 
   PeerComparison comparison(communicator, with_transfers);
-  std::vector<std::size_t> next(readers.local.size(), 0);  // of each path's by_step
+  std::vector<std::size_t> next(readers.local.size(), 0);  // of each timeline's by_step
   for (std::int64_t first = 0; first <= steps; first += at_once) {
     const bool is_last = first + at_once > steps;
     for (std::size_t r = 0; r < next.size(); ++r) {
-      analysis::RankTimeline& path = readers.local[r]->path;
-      for (; next[r] < path.by_step.size(); ++next[r]) {
-        const std::uint32_t arrival = path.by_step[next[r]];
-        if (!is_last && path.arrivals[arrival].step >= first + at_once) break;
-        comparison.add(path, arrival);
+      analysis::RankTimeline& timeline = readers.local[r]->timeline;
+      for (; next[r] < timeline.by_step.size(); ++next[r]) {
+        const std::uint32_t arrival = timeline.by_step[next[r]];
+        if (!is_last && timeline.arrivals[arrival].step >= first + at_once) break;
+        comparison.add(timeline, arrival);
       }
     }
     comparison.compare();
   }
 }
 
-/// Once all outcomes are known. `stages`: null where nothing tells of stages. Everything that one path needs at once,
-/// while it lies in the caches.
-WorkSums measure_paths(const JobRanks& job, const ReaderRanks& readers, const JobSteps& steps,
-                       const analysis::Grouping* stages) {
+/// Once all outcomes are known. `stages`: null where nothing tells of stages. Everything that one timeline needs at
+/// once, while it lies in the caches.
+WorkSums measure_timelines(const JobRanks& job, const ReaderRanks& readers, const JobSteps& steps,
+                           const analysis::Grouping* stages) {
   WorkSums sums(job.numbers.size(), static_cast<std::size_t>(steps.steps));
   for (LocalRank* const rank : readers.local) {
     const std::size_t r = job.index_of(rank->trace_rank);
-    analysis::count_by_job(rank->path, {rank->steps.start_ns.size(), steps.first[r]});
-    analysis::measure(rank->path, rank->profiles.rows());
-    if (stages != nullptr) analysis::tell_stages_apart(rank->path, stages->place_of_rank[r]);
+    analysis::count_by_job(rank->timeline, {rank->steps.start_ns.size(), steps.first[r]});
+    analysis::measure(rank->timeline, rank->profiles.rows());
+    if (stages != nullptr) analysis::tell_stages_apart(rank->timeline, stages->place_of_rank[r]);
     sums.add(r, *rank);
   }
   return sums;
 }
 
-/// Once what is usual is known to all paths.
-SumsOfSteps finish_paths(const JobRanks& job, const ReaderRanks& readers, std::size_t steps) {
+/// Once what is usual is known to all timelines.
+SumsOfSteps finish_timelines(const JobRanks& job, const ReaderRanks& readers, std::size_t steps) {
   SumsOfSteps sums(job.numbers.size());
   for (LocalRank* const rank : readers.local) {
-    analysis::finish_excess(rank->path);
-    sums[job.index_of(rank->trace_rank)] = add_up_steps(rank->path, steps);
+    analysis::finish_excess(rank->timeline);
+    sums[job.index_of(rank->trace_rank)] = add_up_steps(rank->timeline, steps);
   }
   return sums;
 }
 
-/// Own lateness of an arrival of a local path; no_time where it is not known.
+/// Own lateness of an arrival of a local timeline; no_time where it is not known.
 Nanoseconds own_excess(const LocalRank& rank, std::int32_t arrival) {
-  return analysis::own_lateness_of(rank.path, static_cast<std::size_t>(arrival));
+  return analysis::own_lateness_of(rank.timeline, static_cast<std::size_t>(arrival));
 }
 
-/// What owners of instances ask of the local paths.
-void answer(const JobRanks& job, const ReaderRanks& readers, const exchange::Gathered<ArrivalPlace>& asked,
+/// What owners of instances ask of the local timelines.
+void answer(const JobRanks& job, const ReaderRanks& readers, const exchange::Gathered<ArrivalNumber>& asked,
             Outgoing<Nanoseconds>& answers) {
   empty(answers);
   for (std::size_t owner = 0; owner < answers.size(); ++owner) {
-    for (const ArrivalPlace& place : asked.of(static_cast<int>(owner)))
-      answers[owner].push_back(own_excess(*readers.of_index[job.index_of(place.trace_rank)], place.index));
+    for (const ArrivalNumber& arrival : asked.of(static_cast<int>(owner)))
+      answers[owner].push_back(own_excess(*readers.of_index[job.index_of(arrival.trace_rank)], arrival.index));
   }
 }
 
@@ -267,12 +262,12 @@ void split_lateness(CrossRank& cross, const Piece& piece, const ExcessOf& excess
     analysis::compute_caused_wait(block.instances[i], members_of(block, block.instances[i]));
 }
 
-/// Collective: brings own lateness from the paths to the blocks, which then tell what the last arrivers caused.
+/// Collective: brings own lateness from the timelines to the blocks, which then tell what the last arrivers caused.
 void return_lateness(const exchange::Communicator& communicator, const JobRanks& job, const ReaderRanks& readers,
                      const OwnedRounds& rounds, CrossRank& cross) {
-  auto questions = nothing_for<ArrivalPlace>(communicator);
+  auto questions = nothing_for<ArrivalNumber>(communicator);
   auto answers = nothing_for<Nanoseconds>(communicator);
-  exchange::Gathered<ArrivalPlace> asked;
+  exchange::Gathered<ArrivalNumber> asked;
   exchange::Gathered<Nanoseconds> answered;
   for (const Piece& piece : rounds.at_reader) {
     split_lateness(cross, piece, [&](const InstanceArrival& member) {
@@ -329,11 +324,11 @@ Attribution attribute_delays(const exchange::Communicator& communicator, const C
   const OwnedRounds rounds = plan_owned_rounds(cross);
   const JobSteps counted = count_steps(communicator, job, readers, cross);
   send_outcomes(communicator, job, readers, links, counted, rounds, cross);
-  WorkSums sums = measure_paths(job, readers, counted, analysis::find_grouping(groupings, Level::pipeline_stage));
+  WorkSums sums = measure_timelines(job, readers, counted, analysis::find_grouping(groupings, Level::pipeline_stage));
   analysis::Steps steps = steps_in_time(communicator, counted, readers);
   WorkSurplus surplus = find_surplus(communicator, job, rank_tables, groupings, std::move(sums), local_traces);
   compare_with_peers(communicator, readers, std::ssize(steps.start_ns), !links.slow_groups.empty());
-  SumsOfSteps sums_of_steps = finish_paths(job, readers, steps.start_ns.size());
+  SumsOfSteps sums_of_steps = finish_timelines(job, readers, steps.start_ns.size());
   return_lateness(communicator, job, readers, rounds, cross);
   Attribution attribution;
   attribution.delays = sum_delays(communicator, clock, job, readers, cross, steps, sums_of_steps);

@@ -32,16 +32,16 @@ bool is_whole(const Instance& instance) {
 }  // namespace
 
 Table collectives_in_step(const exchange::Communicator& communicator, const std::vector<LocalTrace>& local_traces) {
-  std::vector<analysis::PlaceInSteps> mine;
+  std::vector<analysis::PositionInSteps> mine;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      const std::vector<analysis::PlaceInSteps> places = analysis::places_in_steps(rank.path);
-      mine.insert(mine.end(), places.begin(), places.end());
+      const std::vector<analysis::PositionInSteps> positions = analysis::positions_in_steps(rank.timeline);
+      mine.insert(mine.end(), positions.begin(), positions.end());
     }
-    mine = analysis::merge_places(std::move(mine));
+    mine = analysis::merge_positions(std::move(mine));
   }
   return analysis::collectives_in_step_table(
-      analysis::merge_places(communicator.gather(std::span<const analysis::PlaceInSteps>(mine)).values));
+      analysis::merge_positions(communicator.gather(std::span<const analysis::PositionInSteps>(mine)).values));
 }
 
 Table collective_slack(const exchange::Communicator& communicator, const CrossRank& cross, const JobReplay& replay) {
@@ -108,11 +108,11 @@ Table exchange_balances(const exchange::Communicator& communicator, const CrossR
   std::map<std::pair<std::int32_t, std::int32_t>, Nanoseconds> sums;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
-        const analysis::PathArrival& arrival = rank.path.arrivals[i];
-        const analysis::Outcome& outcome = rank.path.outcomes[i];
+      for (std::size_t i = 0; i < rank.timeline.arrivals.size(); ++i) {
+        const analysis::TimelineArrival& arrival = rank.timeline.arrivals[i];
+        const analysis::Outcome& outcome = rank.timeline.outcomes[i];
         if (arrival.operation != Operation::send_recv || !outcome.matched || !outcome.split_told) continue;
-        sums[{outcome.communicator, rank.trace_rank}] += arrival.exit_ns - arrival.enter_ns - outcome.wait_ns;
+        sums[{outcome.communicator, rank.trace_rank}] += arrival.exit - arrival.enter - outcome.wait_ns;
       }
     }
   }
@@ -131,17 +131,17 @@ void add_stretch(const LocalRank& rank, std::span<const WorkProfile> profiles, c
     return sum.duration_ns[static_cast<std::size_t>(phase)][static_cast<std::size_t>(stretch.reason)];
   };
   const auto arrival = static_cast<std::size_t>(stretch.arrival);
-  if (stretch.arrival < 0 || !rank.path.outcomes[arrival].matched) {
+  if (stretch.arrival < 0 || !rank.timeline.outcomes[arrival].matched) {
     of(CollectivePhase::unmatched) += stretch.exposed_ns;
     return;
   }
-  if (!rank.path.outcomes[arrival].split_told) {
+  if (!rank.timeline.outcomes[arrival].split_told) {
     of(CollectivePhase::inconclusive) += stretch.exposed_ns;
     return;
   }
-  const Nanoseconds latest_enter_ns = profiles[arrival].enter_ns + rank.path.outcomes[arrival].wait_ns;
+  const TraceTime latest_enter = profiles[arrival].enter + rank.timeline.outcomes[arrival].wait_ns;
   const Nanoseconds length_ns = stretch.end_ns - stretch.start_ns,
-                    before_ns = std::clamp<Nanoseconds>(latest_enter_ns - stretch.start_ns, 0, length_ns);
+                    before_ns = std::clamp<Nanoseconds>(latest_enter.ns - stretch.start_ns, 0, length_ns);
   const auto skew_ns = before_ns == length_ns
                            ? stretch.exposed_ns
                            : static_cast<Nanoseconds>(static_cast<double>(stretch.exposed_ns) *

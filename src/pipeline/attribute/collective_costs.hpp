@@ -9,8 +9,8 @@
 #include "pipeline/match/match_collectives.hpp"
 #include "pipeline/read/local_traces.hpp"
 
-/// What collectives cost: by place in a step, against what they could cost, and how evenly members share them. Of each
-/// the table on rank 0, an empty one elsewhere.
+/// What collectives cost: by position in a step, against what they could cost, and how evenly members share them. Of
+/// each the table on rank 0, an empty one elsewhere.
 namespace nsys_explain::pipeline {
 
 /// Collective: table `collectives_in_step`, once outcomes are taken.
@@ -27,7 +27,7 @@ Table exchange_balances(const exchange::Communicator& communicator, const CrossR
                         const std::vector<LocalTrace>& local_traces, const std::vector<Table>& tables);
 
 /// Collective: what the exposed communication of all trace ranks was, by trace rank, then operation; on rank 0 only.
-/// The paths of the local ranks know their outcomes.
+/// The timelines of the local ranks know their outcomes.
 std::vector<ExposedTime> gather_exposed_time(const exchange::Communicator& communicator,
                                              std::vector<LocalTrace>& local_traces);
 

@@ -6,26 +6,24 @@
 #include <utility>
 
 #include "analysis/waits/rank_timeline.hpp"
-#include "clock/job_time.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
 
-using analysis::PathArrival;
+using analysis::TimelineArrival;
 
 /// Which bin of the run an arrival lies in.
 class Bins {
  public:
   /// Collective.
-  Bins(const exchange::Communicator& communicator, const ClockReport& clock, const ReaderRanks& readers,
-       std::size_t steps)
-      : clock_(clock), steps_(steps), count_(steps > 0 ? analysis::bins_of_steps(steps) : analysis::time_bins) {
+  Bins(const exchange::Communicator& communicator, const ReaderRanks& readers, std::size_t steps)
+      : steps_(steps), count_(steps > 0 ? analysis::bins_of_steps(steps) : analysis::time_bins) {
     // Minimum as the maximum of the negated values, which max() (not min()) can be without overflow.
     std::vector<std::int64_t> range(2, -std::numeric_limits<std::int64_t>::max());
     for (const LocalRank* const rank : readers.local) {
-      if (rank->path.arrivals.empty()) continue;
-      range[0] = std::max(range[0], -time_of(*rank, rank->path.arrivals.front()));
-      range[1] = std::max(range[1], time_of(*rank, rank->path.arrivals.back()));
+      if (rank->timeline.arrivals.empty()) continue;
+      range[0] = std::max(range[0], -rank->clock(rank->timeline.arrivals.front().enter).ns);
+      range[1] = std::max(range[1], rank->clock(rank->timeline.arrivals.back().enter).ns);
     }
     range = communicator.maximum(range);
     start_ns_ = -range[0];
@@ -38,30 +36,21 @@ class Bins {
   std::size_t of_step(std::int32_t step) const {
     return analysis::bin_of_step(static_cast<std::size_t>(std::max(0, step)), steps_);
   }
-  std::size_t of(const LocalRank& rank, const PathArrival& arrival) const {
+  std::size_t of(const LocalRank& rank, const TimelineArrival& arrival) const {
     if (steps_ > 0) return of_step(arrival.step);
-    const Nanoseconds time_ns = time_of(rank, arrival);
+    const Nanoseconds time_ns = rank.clock(arrival.enter).ns;
     if (time_ns <= start_ns_ || end_ns_ <= start_ns_) return 0;
     const double share = static_cast<double>(time_ns - start_ns_) / static_cast<double>(end_ns_ - start_ns_);
     return std::min(static_cast<std::size_t>(share * static_cast<double>(count_)), count_ - 1);
   }
 
  private:
-  Nanoseconds time_of(const LocalRank& rank, const PathArrival& arrival) const {
-    return clock::to_job_time(clock_.sessions[rank.session], clock_.pivot_ns, arrival.enter_ns);
-  }
-
-  const ClockReport& clock_;
   std::size_t steps_, count_;
   Nanoseconds start_ns_ = 0, end_ns_ = 0;
 };
 
-/// What others waited for a last arriver, on its way there. Trivially copyable.
-struct CausedWait {
-  Nanoseconds caused_wait_ns = 0;
-  std::int32_t trace_rank = -1;
-  std::int32_t index = -1;
-};
+/// What others waited for a last arriver, on its way there.
+using CausedWait = ToldOfArrival<Nanoseconds>;
 
 /// Collective.
 std::vector<CausedWait> send_caused_waits(const exchange::Communicator& communicator, const JobRanks& job,
@@ -74,7 +63,7 @@ std::vector<CausedWait> send_caused_waits(const exchange::Communicator& communic
         const InstanceArrival& member = block.arrivals[static_cast<std::size_t>(a)];
         if (member.trace_rank != instance.last_trace_rank) continue;
         const auto reader = static_cast<std::size_t>(readers.tool_rank[job.index_of(member.trace_rank)]);
-        outgoing[reader].push_back({instance.caused_wait_ns, member.trace_rank, member.index});
+        outgoing[reader].push_back({instance.caused_wait_ns, {member.trace_rank, member.index}});
       }
     }
   }
@@ -84,19 +73,19 @@ std::vector<CausedWait> send_caused_waits(const exchange::Communicator& communic
 /// What one trace rank took longer, into its bins.
 void add_excess(std::size_t r, const LocalRank& rank, std::span<const StepSums> sums, const Bins& bins,
                 analysis::JobDelays& delays) {
-  const analysis::RankTimeline& path = rank.path;
+  const analysis::RankTimeline& timeline = rank.timeline;
   if (delays.by_step) {
     delays.excess_work_ns[r * delays.bins] += sums.back().excess_ns;
     for (std::size_t step = 0; step + 1 < sums.size(); ++step)
       delays.excess_work_ns[r * delays.bins + bins.of_step(static_cast<std::int32_t>(step))] += sums[step].excess_ns;
   } else {
-    for (std::size_t i = 0; i < path.arrivals.size(); ++i)
-      delays.excess_work_ns[r * delays.bins + bins.of(rank, path.arrivals[i])] += analysis::excess_at(path, i);
+    for (std::size_t i = 0; i < timeline.arrivals.size(); ++i)
+      delays.excess_work_ns[r * delays.bins + bins.of(rank, timeline.arrivals[i])] += analysis::excess_at(timeline, i);
   }
-  if (path.excess_transfers_ns.empty()) return;
+  if (timeline.excess_transfers_ns.empty()) return;
   delays.slow_transfer_ns.resize(delays.excess_work_ns.size(), 0);
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i)
-    delays.slow_transfer_ns[r * delays.bins + bins.of(rank, path.arrivals[i])] += path.excess_transfers_ns[i];
+  for (std::size_t i = 0; i < timeline.arrivals.size(); ++i)
+    delays.slow_transfer_ns[r * delays.bins + bins.of(rank, timeline.arrivals[i])] += timeline.excess_transfers_ns[i];
 }
 
 }  // namespace
@@ -104,7 +93,7 @@ void add_excess(std::size_t r, const LocalRank& rank, std::span<const StepSums> 
 analysis::JobDelays sum_delays(const exchange::Communicator& communicator, const ClockReport& clock,
                                const JobRanks& job, const ReaderRanks& readers, const CrossRank& cross,
                                const analysis::Steps& steps, SumsOfSteps& sums) {
-  const Bins bins(communicator, clock, readers, steps.start_ns.size());
+  const Bins bins(communicator, readers, steps.start_ns.size());
   analysis::JobDelays delays;
   delays.steps = steps.start_ns.size();
   delays.by_step = delays.steps > 0;
@@ -115,16 +104,16 @@ analysis::JobDelays sum_delays(const exchange::Communicator& communicator, const
   std::vector<std::int64_t> roles(job.numbers.size(), 0);
   for (const LocalRank* const rank : readers.local) {
     const std::size_t r = job.index_of(rank->trace_rank);
-    roles[r] = static_cast<std::int64_t>(rank->path.role);
+    roles[r] = static_cast<std::int64_t>(rank->timeline.role);
     add_excess(r, *rank, sums[r], bins, delays);
   }
-  for (const CausedWait& caused : send_caused_waits(communicator, job, readers, cross)) {
-    const std::size_t r = job.index_of(caused.trace_rank);
+  for (const auto& [caused_wait_ns, late] : send_caused_waits(communicator, job, readers, cross)) {
+    const std::size_t r = job.index_of(late.trace_rank);
     LocalRank& rank = *readers.of_index[r];
-    const PathArrival& arrival = rank.path.arrivals[static_cast<std::size_t>(caused.index)];
-    rank.path.caused_ns[analysis::origin_of(rank.path, caused.index)] += caused.caused_wait_ns;
-    sums_of_step(sums[r], arrival).caused_wait_ns += caused.caused_wait_ns;
-    delays.caused_wait_ns[r * delays.bins + bins.of(rank, arrival)] += caused.caused_wait_ns;
+    const TimelineArrival& arrival = rank.timeline.arrivals[static_cast<std::size_t>(late.index)];
+    rank.timeline.caused_ns[analysis::origin_of(rank.timeline, late.index)] += caused_wait_ns;
+    sums_of_step(sums[r], arrival).caused_wait_ns += caused_wait_ns;
+    delays.caused_wait_ns[r * delays.bins + bins.of(rank, arrival)] += caused_wait_ns;
   }
   delays.caused_wait_ns = communicator.sum(delays.caused_wait_ns);
   delays.excess_work_ns = communicator.sum(delays.excess_work_ns);

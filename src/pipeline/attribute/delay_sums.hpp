@@ -14,7 +14,7 @@
 namespace nsys_explain::pipeline {
 
 /// Collective: roles, caused waits, excess work and transfers, the same on every tool rank; nothing else. `sums` are
-/// those of the local paths; caused waits are added to them and to the paths.
+/// those of the local timelines; caused waits are added to them and to the timelines.
 analysis::JobDelays sum_delays(const exchange::Communicator& communicator, const ClockReport& clock,
                                const JobRanks& job, const ReaderRanks& readers, const CrossRank& cross,
                                const analysis::Steps& steps, SumsOfSteps& sums);

@@ -3,29 +3,27 @@
 #include <algorithm>
 #include <utility>
 
-#include "clock/job_time.hpp"
-#include "clock/level_zero.hpp"
 #include "model/hash.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
 
-using analysis::ActivityPiece;
+using analysis::JobPiece;
 using analysis::ReplayArrival;
 
-void add_arrivals(const LocalRank& rank, const clock::JobTime& job_time, std::vector<ReplayArrival>& arrivals) {
-  const analysis::RankTimeline& path = rank.path;
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    const analysis::PathArrival& arrival = path.arrivals[i];
-    const analysis::Outcome& outcome = path.outcomes[i];
+void add_arrivals(const LocalRank& rank, std::vector<ReplayArrival>& arrivals) {
+  const analysis::RankTimeline& timeline = rank.timeline;
+  for (std::size_t i = 0; i < timeline.arrivals.size(); ++i) {
+    const analysis::TimelineArrival& arrival = timeline.arrivals[i];
+    const analysis::Outcome& outcome = timeline.outcomes[i];
     ReplayArrival here;
-    here.enter_ns = job_time(arrival.enter_ns);
-    here.exit_ns = std::max(here.enter_ns, job_time(arrival.exit_ns));
+    here.enter = rank.clock(arrival.enter);
+    here.exit = std::max(here.enter, rank.clock(arrival.exit));
     if (arrival.matched) here.instance = std::int64_t{outcome.communicator} << 32U | outcome.sequence;
-    here.place = analysis::place_among_peers(path, i);
-    here.step_place = analysis::step_among_peers(path, i);
-    if (arrival.matched) here.met_place = path.role ^ static_cast<std::uint64_t>(here.instance) * golden_ratio;
-    here.own_place = analysis::place_among_steps(path, i);
+    here.position = analysis::position_among_peers(timeline, i);
+    here.step_position = analysis::step_among_peers(timeline, i);
+    if (arrival.matched) here.met_position = timeline.role ^ static_cast<std::uint64_t>(here.instance) * golden_ratio;
+    here.own_position = analysis::position_among_steps(timeline, i);
     here.kind = arrival.symbol;
     here.surplus_ns = arrival.surplus_ns;
     here.step = arrival.step;
@@ -34,17 +32,14 @@ void add_arrivals(const LocalRank& rank, const clock::JobTime& job_time, std::ve
   }
 }
 
-void add_pieces(const LocalRank& rank, const clock::JobTime& job_time, Nanoseconds start_ns,
-                std::span<const ReplayArrival> arrivals, std::vector<ActivityPiece>& pieces) {
-  for (ActivityPiece piece : rank.pieces.rows()) {
-    piece.start_ns = job_time(piece.start_ns + start_ns);
-    piece.end_ns = std::max(piece.start_ns, job_time(piece.end_ns + start_ns));
-    if (piece.kind == analysis::PieceKind::collective) {
-      const ReplayArrival& arrival = arrivals[static_cast<std::size_t>(piece.arrival)];
-      piece.start_ns = arrival.enter_ns;
-      piece.end_ns = arrival.exit_ns;
+void add_pieces(const LocalRank& rank, std::span<const ReplayArrival> arrivals, std::vector<JobPiece>& pieces) {
+  for (const analysis::TracePiece& piece : rank.pieces.rows()) {
+    JobPiece& here = pieces.emplace_back(JobPiece{piece, rank.clock(piece.start), rank.clock(piece.end)});
+    if (here.kind == analysis::PieceKind::collective) {
+      here.start = arrivals[static_cast<std::size_t>(here.arrival)].enter;
+      here.end = arrivals[static_cast<std::size_t>(here.arrival)].exit;
     }
-    pieces.push_back(piece);
+    here.end = std::max(here.start, here.end);
   }
 }
 
@@ -56,7 +51,7 @@ GatheredJob gather_job(const exchange::Communicator& communicator, const ReplayS
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
       mine.ranks.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)),
-                            static_cast<std::int64_t>(rank.pieces.size()), std::ssize(rank.path.arrivals)});
+                            static_cast<std::int64_t>(rank.pieces.size()), std::ssize(rank.timeline.arrivals)});
     }
   }
   std::size_t pieces = 0, arrivals = 0;
@@ -68,12 +63,9 @@ GatheredJob gather_job(const exchange::Communicator& communicator, const ReplayS
   mine.arrivals.reserve(arrivals);
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      const clock::JobTime job_time(setting.clock.sessions[rank.session], setting.clock.pivot_ns);
-      const Nanoseconds start_ns =
-          clock::session_start_ns(setting.job.sessions[rank.session], setting.job.epoch_utc_ns);
       const std::size_t first = mine.arrivals.size();
-      add_arrivals(rank, job_time, mine.arrivals);
-      add_pieces(rank, job_time, start_ns, std::span(mine.arrivals).subspan(first), mine.pieces);
+      add_arrivals(rank, mine.arrivals);
+      add_pieces(rank, std::span(mine.arrivals).subspan(first), mine.pieces);
     }
   }
   GatheredJob all;
@@ -104,7 +96,7 @@ bool GatheredJob::is_matched() const {
   constexpr double most_unmatched = 0.05;
   const auto unmatched = std::count_if(arrivals.begin(), arrivals.end(),
                                        [](const ReplayArrival& arrival) { return arrival.instance < 0; });
-  const auto folded = std::count_if(pieces.begin(), pieces.end(), [](const ActivityPiece& piece) {
+  const auto folded = std::count_if(pieces.begin(), pieces.end(), [](const JobPiece& piece) {
     return piece.kind == analysis::PieceKind::collective;
   });
   const auto all = static_cast<double>(arrivals.size());
@@ -114,11 +106,10 @@ bool GatheredJob::is_matched() const {
 
 std::int64_t GatheredJob::contradicted_waits() const {
   constexpr double few = 0.05;  // recordings have none
-  const auto waits = std::count_if(pieces.begin(), pieces.end(), [](const ActivityPiece& piece) {
-    return piece.kind == analysis::PieceKind::host_wait;
-  });
+  const auto waits = std::count_if(pieces.begin(), pieces.end(),
+                                   [](const JobPiece& piece) { return piece.kind == analysis::PieceKind::host_wait; });
   const auto contradicted =
-      std::count_if(pieces.begin(), pieces.end(), [](const ActivityPiece& piece) { return piece.contradicted; });
+      std::count_if(pieces.begin(), pieces.end(), [](const JobPiece& piece) { return piece.contradicted; });
   return static_cast<double>(contradicted) > few * static_cast<double>(waits) ? contradicted : 0;
 }
 

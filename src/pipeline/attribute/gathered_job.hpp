@@ -32,7 +32,7 @@ struct GatheredRank {
 /// Of all trace ranks, in any order.
 struct GatheredJob {
   std::vector<GatheredRank> ranks;
-  std::vector<analysis::ActivityPiece> pieces;
+  std::vector<analysis::JobPiece> pieces;
   std::vector<analysis::ReplayArrival> arrivals;
 
   /// Whether enough was matched to tell what waits for what, and the hosts' calls can have been as they are recorded.
@@ -46,7 +46,7 @@ struct GatheredJob {
   bool is_matched() const;
 };
 
-/// Collective: on rank 0 all of them, elsewhere none. The paths of the local ranks have been measured.
+/// Collective: on rank 0 all of them, elsewhere none. The timelines of the local ranks have been measured.
 GatheredJob gather_job(const exchange::Communicator& communicator, const ReplaySetting& setting,
                        const std::vector<LocalTrace>& local_traces);
 

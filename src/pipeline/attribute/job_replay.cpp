@@ -5,8 +5,8 @@
 #include <limits>
 #include <map>
 
-#include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/threads.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
+#include "pipeline/tool_rank/threads.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -20,7 +20,7 @@ constexpr int most_together = 4;
 std::int64_t arrivals_of(const std::vector<LocalTrace>& local_traces) {
   std::int64_t arrivals = 0;
   for (const LocalTrace& trace : local_traces) {
-    for (const LocalRank& rank : trace.ranks) arrivals += std::ssize(rank.path.arrivals);
+    for (const LocalRank& rank : trace.ranks) arrivals += std::ssize(rank.timeline.arrivals);
   }
   return arrivals;
 }

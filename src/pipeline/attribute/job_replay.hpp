@@ -11,14 +11,14 @@
 #include "exchange/communicator.hpp"
 #include "pipeline/attribute/gathered_job.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/threads.hpp"
+#include "pipeline/tool_rank/threads.hpp"
 
 namespace nsys_explain::pipeline {
 
 /// The job as it was, ready to be replayed on rank 0. What it is made of must outlive it.
 class JobReplay {
  public:
-  /// Collective. The paths of the local ranks have been measured; their pieces are used up. Rank 0 replays, on
+  /// Collective. The timelines of the local ranks have been measured; their pieces are used up. Rank 0 replays, on
   /// these cores; `sparing`: one scenario after the other, for the least memory.
   JobReplay(const exchange::Communicator& communicator, const ReplaySetting& setting,
             std::vector<LocalTrace>& local_traces, const HostCores& cores, bool sparing);

@@ -126,7 +126,7 @@ analysis::Steps steps_in_time(const exchange::Communicator& communicator, const 
   // Minimum as the maximum of the negated values.
   std::vector<std::int64_t> starts(static_cast<std::size_t>(steps.steps) + 1, never);
   for (const LocalRank* const rank : readers.local) {
-    const std::vector<std::int32_t>& numbers = rank->path.job_steps;
+    const std::vector<std::int32_t>& numbers = rank->timeline.job_steps;
     for (std::size_t own = 0; own < numbers.size(); ++own) {
       if (numbers[own] < 0) continue;
       std::int64_t& start = starts[static_cast<std::size_t>(numbers[own])];
@@ -158,7 +158,7 @@ std::vector<std::int32_t> steps_apart(const exchange::Communicator& communicator
   if (!steps.are_known()) return {};
   std::vector<Counts> mine(static_cast<std::size_t>(steps.steps));
   for (const LocalRank* const rank : readers.local) {
-    const std::vector<std::int32_t>& numbers = rank->path.job_steps;
+    const std::vector<std::int32_t>& numbers = rank->timeline.job_steps;
     for (std::size_t own = 0; own < numbers.size(); ++own) {
       if (numbers[own] < 0) continue;
       Counts& counts = mine[static_cast<std::size_t>(numbers[own])];

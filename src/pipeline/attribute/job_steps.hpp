@@ -34,7 +34,7 @@ JobSteps count_steps(const exchange::Communicator& communicator, const JobRanks&
 std::int32_t step_of_instance(const JobRanks& job, const JobSteps& steps, std::span<const InstanceArrival> members,
                               std::vector<std::int32_t>& scratch);
 
-/// Collective, once the paths count by the job: its steps in job time, each from when the first rank begins it.
+/// Collective, once the timelines count by the job: its steps in job time, each from when the first rank begins it.
 analysis::Steps steps_in_time(const exchange::Communicator& communicator, const JobSteps& steps,
                               const ReaderRanks& readers);
 

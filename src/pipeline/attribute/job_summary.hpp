@@ -10,7 +10,7 @@
 #include "pipeline/attribute/link_analysis.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/job_ranks.hpp"
-#include "pipeline/run/topology.hpp"
+#include "pipeline/tool_rank/topology.hpp"
 
 namespace nsys_explain::pipeline {
 

@@ -11,7 +11,7 @@
 
 #include "analysis/links/slow_links.hpp"
 #include "analysis/waits/bandwidth.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

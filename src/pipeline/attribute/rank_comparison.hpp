@@ -8,7 +8,7 @@
 #include "nsys_explain/ingest/discovery.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/table.hpp"
-#include "pipeline/run/job.hpp"
+#include "pipeline/tool_rank/job.hpp"
 
 /// Tables that compare trace ranks, made on rank 0 of the tool from the joined tables of all of them.
 namespace nsys_explain::pipeline {

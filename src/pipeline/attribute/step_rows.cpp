@@ -14,7 +14,7 @@ std::vector<StepRow> make_step_rows(const JobRanks& job, const ReaderRanks& read
   for (std::size_t l = 0; l < ranks; ++l) {
     const LocalRank& rank = *readers.local[l];
     const auto row_of = [&](std::int32_t step) -> StepRow& { return rows[static_cast<std::size_t>(step) * ranks + l]; };
-    const std::vector<std::int32_t>& related = rank.path.job_steps;
+    const std::vector<std::int32_t>& related = rank.timeline.job_steps;
     for (std::size_t i = 0; i < related.size(); ++i) {
       if (related[i] < 0) continue;
       StepRow& row = row_of(related[i]);
@@ -40,18 +40,18 @@ std::vector<StepRow> make_step_rows(const JobRanks& job, const ReaderRanks& read
   return rows;
 }
 
-std::vector<StepSums> add_up_steps(const analysis::RankTimeline& path, std::size_t steps) {
+std::vector<StepSums> add_up_steps(const analysis::RankTimeline& timeline, std::size_t steps) {
   std::vector<StepSums> sums(steps + 1);
-  for (std::size_t i = 0; i < path.arrivals.size(); ++i) {
-    const analysis::PathArrival& arrival = path.arrivals[i];
+  for (std::size_t i = 0; i < timeline.arrivals.size(); ++i) {
+    const analysis::TimelineArrival& arrival = timeline.arrivals[i];
     StepSums& of_step = sums_of_step(sums, arrival);
     if (arrival.compared) {
       ++of_step.compared;
       of_step.with_peers += arrival.has_peers ? 1 : 0;
-      of_step.own_lateness_ns += std::min(analysis::own_lateness_of(path, i), path.outcomes[i].lateness_ns);
+      of_step.own_lateness_ns += std::min(analysis::own_lateness_of(timeline, i), timeline.outcomes[i].lateness_ns);
     }
-    of_step.wait_ns += path.outcomes[i].wait_ns;
-    of_step.excess_ns += analysis::excess_at(path, i);
+    of_step.wait_ns += timeline.outcomes[i].wait_ns;
+    of_step.excess_ns += analysis::excess_at(timeline, i);
   }
   return sums;
 }

@@ -8,17 +8,30 @@
 #include "exchange/communicator.hpp"
 #include "pipeline/read/job_ranks.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/outgoing.hpp"
+#include "pipeline/tool_rank/outgoing.hpp"
 
 namespace nsys_explain::pipeline {
 
-// Where the path of each trace rank is, for what is sent to it.
+// Where the timeline of each trace rank is, for what is sent to it.
 
-/// Which tool rank holds the path of each trace rank, and where.
+/// Which tool rank holds the timeline of each trace rank, and where.
 struct ReaderRanks {
   std::vector<int> tool_rank;        ///< by index of the trace rank; -1: nowhere
   std::vector<LocalRank*> of_index;  ///< by index of the trace rank; null: not here
   std::vector<LocalRank*> local;     ///< those that are here, ascending by trace rank
+};
+
+/// Which arrival of the job. Trivially copyable.
+struct ArrivalNumber {
+  std::int32_t trace_rank = -1;
+  std::int32_t index = -1;  ///< Arrival::index
+};
+
+/// What is told of it.
+template <class Told>
+struct ToldOfArrival {
+  Told told{};
+  ArrivalNumber arrival;
 };
 
 /// Collective.
@@ -35,16 +48,17 @@ struct StepSums {
   std::int32_t with_peers = 0;  ///< those with peers
 };
 
-/// By index of the trace rank, then step; what lies outside of all steps comes last. Empty where the path is not here.
+/// By index of the trace rank, then step; what lies outside of all steps comes last. Empty where the timeline is not
+/// here.
 using SumsOfSteps = std::vector<std::vector<StepSums>>;
 
 /// The entry of an arrival's step among those of its rank.
-inline StepSums& sums_of_step(std::vector<StepSums>& sums, const analysis::PathArrival& arrival) {
+inline StepSums& sums_of_step(std::vector<StepSums>& sums, const analysis::TimelineArrival& arrival) {
   return arrival.step < 0 ? sums.back() : sums[static_cast<std::size_t>(arrival.step)];
 }
 
 /// All but caused waits; after analysis::finish_excess.
-std::vector<StepSums> add_up_steps(const analysis::RankTimeline& path, std::size_t steps);
+std::vector<StepSums> add_up_steps(const analysis::RankTimeline& timeline, std::size_t steps);
 
 /// One step of one trace rank: a row of the table `steps`. Trivially copyable.
 struct StepRow {

@@ -10,7 +10,7 @@
 #include "analysis/verdict/job_delays.hpp"
 #include "analysis/verdict/kernel_time_wander.hpp"
 #include "model/schema/gpu.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -28,7 +28,7 @@ Nanoseconds kernel_time(const WorkProfile& profile) {
 }
 
 /// No more than the work itself: profiles of arrivals close to each other may hold the same time.
-Nanoseconds host_idle(const analysis::PathArrival& arrival, const WorkProfile& profile) {
+Nanoseconds host_idle(const analysis::TimelineArrival& arrival, const WorkProfile& profile) {
   return arrival.work_ns == no_time ? 0 : std::min(arrival.work_ns, analysis::host_idle_ns(profile));
 }
 
@@ -50,7 +50,7 @@ std::optional<analysis::Grouping> stages_of(const exchange::Communicator& commun
   std::vector<std::int64_t> roles(2, 0);
   for (const LocalTrace& trace : local_traces)
     for (const LocalRank& rank : trace.ranks)
-      roles[job.index_of(rank.trace_rank)] = static_cast<std::int64_t>(rank.path.role);
+      roles[job.index_of(rank.trace_rank)] = static_cast<std::int64_t>(rank.timeline.role);
   roles = communicator.sum(roles);
   if (roles[0] == roles[1]) return std::nullopt;
   return analysis::lone_stages(job.numbers);
@@ -70,7 +70,7 @@ struct SurplusShares {
   }
 };
 
-/// Sets PathArrival::surplus_ns of the local ranks.
+/// Sets TimelineArrival::surplus_ns of the local ranks.
 void set_surplus(const SurplusShares& shares, std::size_t steps, const JobRanks& job,
                  std::vector<LocalTrace>& local_traces) {
   for (LocalTrace& trace : local_traces) {
@@ -78,8 +78,8 @@ void set_surplus(const SurplusShares& shares, std::size_t steps, const JobRanks&
       const std::size_t r = job.index_of(rank.trace_rank);
       if (shares.are_none(r)) continue;  // as of nearly all
       const std::vector<WorkProfile> profiles = rank.profiles.rows();
-      for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
-        analysis::PathArrival& arrival = rank.path.arrivals[i];
+      for (std::size_t i = 0; i < rank.timeline.arrivals.size(); ++i) {
+        analysis::TimelineArrival& arrival = rank.timeline.arrivals[i];
         const auto part = [](double share, Nanoseconds of_ns) {
           return static_cast<Nanoseconds>(share * static_cast<double>(of_ns));
         };
@@ -106,8 +106,8 @@ void WorkSums::add(std::size_t r, const LocalRank& rank) {
   if (steps == 0) return;
   const std::size_t row = r * analysis::bins_of_steps(steps);
   const std::vector<WorkProfile> profiles = rank.profiles.rows();
-  for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
-    const analysis::PathArrival& arrival = rank.path.arrivals[i];
+  for (std::size_t i = 0; i < rank.timeline.arrivals.size(); ++i) {
+    const analysis::TimelineArrival& arrival = rank.timeline.arrivals[i];
     if (!arrival.whole_step || arrival.step < 0) continue;
     const std::size_t entry = row + analysis::bin_of_step(static_cast<std::size_t>(arrival.step), steps);
     kernel_ns[entry] += kernel_time(profiles[i]);

@@ -31,14 +31,14 @@ struct WorkSurplus {
 /// Sums by trace rank and bin of steps, of whole steps, so that captures that began or ended within one count alike.
 struct WorkSums {
   WorkSums(std::size_t trace_ranks, std::size_t job_steps);
-  /// `r`: index of the trace rank, whose path has been measured and counts the steps of the job.
+  /// `r`: index of the trace rank, whose timeline has been measured and counts the steps of the job.
   void add(std::size_t r, const LocalRank& rank);
 
   std::size_t steps;
   std::vector<std::int64_t> kernel_ns, usual_kernel_ns, idle_ns;
 };
 
-/// Collective: finds it, and sets PathArrival::surplus_ns of the local ranks, of which `sums` are.
+/// Collective: finds it, and sets TimelineArrival::surplus_ns of the local ranks, of which `sums` are.
 /// `rank_tables` are the joined ones on rank 0, empty elsewhere.
 WorkSurplus find_surplus(const exchange::Communicator& communicator, const JobRanks& job,
                          const std::vector<Table>& rank_tables, std::span<const analysis::Grouping> groupings,

@@ -10,9 +10,9 @@
 
 #include "analysis/compare/comparison.hpp"
 #include "analysis/compare/table_difference.hpp"
-#include "pipeline/run/job.hpp"
-#include "pipeline/run/own_files.hpp"
-#include "pipeline/run/own_process.hpp"
+#include "pipeline/tool_rank/job.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
+#include "pipeline/tool_rank/own_process.hpp"
 #include "pipeline/write/outputs.hpp"
 #include "report/comparison_report.hpp"
 #include "report/report.hpp"

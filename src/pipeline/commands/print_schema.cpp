@@ -26,8 +26,8 @@
 #include "pipeline/match/member_tables.hpp"
 #include "pipeline/read/rank_schemas.hpp"
 #include "pipeline/read/table_join.hpp"
-#include "pipeline/run/job.hpp"
-#include "pipeline/run/topology.hpp"
+#include "pipeline/tool_rank/job.hpp"
+#include "pipeline/tool_rank/topology.hpp"
 #include "pipeline/write/tables.hpp"
 
 namespace nsys_explain::pipeline {

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "model/schema/job.hpp"
-#include "pipeline/run/job.hpp"
-#include "pipeline/run/own_process.hpp"
+#include "pipeline/tool_rank/job.hpp"
+#include "pipeline/tool_rank/own_process.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
 #include "store/store_reader.hpp"

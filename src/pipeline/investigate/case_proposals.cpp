@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "clock/job_time.hpp"
-
 namespace nsys_explain::pipeline {
 namespace {
 
@@ -13,9 +11,9 @@ bool better(const Proposal& a, const Proposal& b) {
          std::tuple(b.elsewhere, -b.caused_wait_ns, b.instance);
 }
 
-std::int32_t span_of(Nanoseconds time_ns, const Interval& late) {
+std::int32_t span_of(JobTime time, const Interval& late) {
   const double length = static_cast<double>(late.end_ns - late.start_ns) + 1;
-  const double share = static_cast<double>(time_ns - late.start_ns) / length;
+  const double share = static_cast<double>(time.ns - late.start_ns) / length;
   return static_cast<std::int32_t>(std::clamp(share, 0.0, 0.999999) * static_cast<double>(case_spans));
 }
 
@@ -42,23 +40,23 @@ Interval when_late(const Straggler& straggler, const StepStarts& steps) {
 /// Trace ranks, ascending.
 using TraceRanks = std::span<const std::int32_t>;
 
-/// A host that sends and one that receives are at different places of the program, whatever their roles.
+/// A host that sends and one that receives are at different program positions, whatever their roles.
 bool is_message(const Instance& instance, std::span<const InstanceArrival> arrivals) {
   return instance.operation == Operation::send_recv && arrivals.front().timing_source == TimingSource::host_call;
 }
 
 /// The straggler, then the members whose work is nearest to the median: of its role, if there are any. Who shares its
 /// place, and so its trouble, is no measure.
-void add_members(std::span<const InstanceArrival> arrivals, bool at_one_place, std::int32_t straggler, TraceRanks place,
-                 const RoleOfRank& role_of, Proposal& proposal) {
+void add_members(std::span<const InstanceArrival> arrivals, bool at_one_position, std::int32_t straggler,
+                 TraceRanks place, const RoleOfRank& role_of, Proposal& proposal) {
   std::vector<Member> peers, alike;
   for (const InstanceArrival& arrival : arrivals) {
-    const Member member{arrival.enter_ns, arrival.work_ns, arrival.trace_rank, 0};
+    const Member member{arrival.enter, arrival.work_ns, arrival.trace_rank, 0};
     if (arrival.trace_rank == straggler) {
       proposal.members[0] = member;
     } else if (arrival.work_ns != no_time && !std::binary_search(place.begin(), place.end(), arrival.trace_rank)) {
       peers.push_back(member);
-      if (at_one_place && role_of(arrival.trace_rank) == role_of(straggler)) alike.push_back(member);
+      if (at_one_position && role_of(arrival.trace_rank) == role_of(straggler)) alike.push_back(member);
     }
   }
   proposal.alike = alike.empty() ? 0 : 1;
@@ -75,7 +73,7 @@ void add_members(std::span<const InstanceArrival> arrivals, bool at_one_place, s
 /// Offers an instance as a case against its last arriver.
 void propose_instance(const MatchedBlock& block, const Instance& instance, TraceRanks place, const RoleOfRank& role_of,
                       Proposal proposal, Shortlist& shortlist) {
-  proposal.last_enter_ns = instance.last_enter_ns;
+  proposal.last_enter = instance.last_enter;
   proposal.caused_wait_ns = instance.caused_wait_ns;
   if (!shortlist.would_take(proposal)) return;
   const std::span<const InstanceArrival> arrivals = members_of(block, instance);
@@ -113,62 +111,58 @@ StragglerNumbers number_stragglers(std::span<Straggler* const> late, const JobRa
 
 /// Cases by work: the other members of what a place delayed are often of the place, too, and what made a trace rank
 /// late may lie before an earlier collective, in which nobody waited for it, or which nothing matches. So the arrivals
-/// of the (costliest) trace rank whose work was longest, beyond that of ranks of its role at the same place of the
-/// program; where such an arrival is not matched, the next one that is names the case, or none.
-void propose_longest_work(const ClockReport& clock, const LocalRank& rank, const Straggler& straggler,
-                          const StepStarts& steps, std::span<const std::int64_t> first_instance, Proposal proposal,
-                          Shortlist& shortlist) {
-  if (rank.path.arrivals.empty()) return;
-  const auto job_time = [&](const analysis::PathArrival& arrival) {
-    return clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, arrival.enter_ns);
-  };
+/// of the (costliest) trace rank whose work was longest, beyond that of ranks of its role at the same program
+/// position; where such an arrival is not matched, the next one that is names the case, or none.
+void propose_longest_work(const LocalRank& rank, const Straggler& straggler, const StepStarts& steps,
+                          std::span<const std::int64_t> first_instance, Proposal proposal, Shortlist& shortlist) {
+  if (rank.timeline.arrivals.empty()) return;
   Interval late = when_late(straggler, steps);
-  if (late.start_ns == no_time) late = {job_time(rank.path.arrivals.front()), job_time(rank.path.arrivals.back())};
-  const auto is_in_own_step = [&](const analysis::PathArrival& arrival) {
+  if (late.start_ns == no_time)
+    late = {rank.clock(rank.timeline.arrivals.front().enter).ns, rank.clock(rank.timeline.arrivals.back().enter).ns};
+  const auto is_in_own_step = [&](const analysis::TimelineArrival& arrival) {
     const std::int64_t step = steps.first_number + arrival.step;
     return !has_own_steps(straggler) || (step >= *straggler.first_step && step <= *straggler.last_step);
   };
   const analysis::Outcome* next = nullptr;  // of the latest matched arrival that was passed, from the end on
-  for (std::size_t i = rank.path.arrivals.size(); i-- > 0;) {
-    const analysis::PathArrival& arrival = rank.path.arrivals[i];
-    if (arrival.matched) next = &rank.path.outcomes[i];
+  for (std::size_t i = rank.timeline.arrivals.size(); i-- > 0;) {
+    const analysis::TimelineArrival& arrival = rank.timeline.arrivals[i];
+    if (arrival.matched) next = &rank.timeline.outcomes[i];
     if (!arrival.compared || !arrival.whole_step || arrival.excess_work_ns <= 0) continue;
     if (!is_in_own_step(arrival)) continue;
     proposal.instance = no_instance;
     if (next != nullptr)
       proposal.instance = first_instance[static_cast<std::size_t>(next->communicator)] + next->sequence;
-    proposal.last_enter_ns = job_time(arrival);
-    proposal.span = span_of(proposal.last_enter_ns, late);
+    proposal.last_enter = rank.clock(arrival.enter);
+    proposal.span = span_of(proposal.last_enter, late);
     proposal.caused_wait_ns = proposal.own_lateness_ns = proposal.longer_ns = arrival.excess_work_ns;
-    proposal.members[0] = {proposal.last_enter_ns, arrival.work_ns, rank.trace_rank, 0};
+    proposal.members[0] = {proposal.last_enter, arrival.work_ns, rank.trace_rank, 0};
     proposal.member_count = 1;
     proposal.alike = 1;
-    proposal.place = {rank.path.role, analysis::place_in_step(arrival), arrival.step};
+    proposal.position = {rank.timeline.role, analysis::position_in_step(arrival), arrival.step};
     if (shortlist.would_take(proposal)) shortlist.offer(proposal);
   }
 }
 
 /// Cases by delay, whoever is late: the arrivals before which most of what others waited came about. What they waited
 /// may lie in collectives of several groups, and after others in which nobody waited.
-void propose_delays(const ClockReport& clock, const LocalRank& rank, std::span<const std::int64_t> first_instance,
-                    Shortlist& shortlist) {
-  const analysis::RankTimeline& path = rank.path;
-  for (const auto& [index, caused_ns] : path.caused_ns) {
+void propose_delays(const LocalRank& rank, std::span<const std::int64_t> first_instance, Shortlist& shortlist) {
+  const analysis::RankTimeline& timeline = rank.timeline;
+  for (const auto& [index, caused_ns] : timeline.caused_ns) {
     const auto at = static_cast<std::size_t>(index);
-    const analysis::PathArrival& arrival = path.arrivals[at];
-    const auto met = std::find_if(path.arrivals.begin() + index, path.arrivals.end(),
-                                  [](const analysis::PathArrival& later) { return later.matched; });
+    const analysis::TimelineArrival& arrival = timeline.arrivals[at];
+    const auto met = std::find_if(timeline.arrivals.begin() + index, timeline.arrivals.end(),
+                                  [](const analysis::TimelineArrival& later) { return later.matched; });
     Proposal proposal;
     proposal.caused_wait_ns = caused_ns;
-    if (met == path.arrivals.end() || !arrival.has_peers || !shortlist.would_take(proposal)) continue;
-    const analysis::Outcome& outcome = path.outcomes[static_cast<std::size_t>(met - path.arrivals.begin())];
+    if (met == timeline.arrivals.end() || !arrival.has_peers || !shortlist.would_take(proposal)) continue;
+    const analysis::Outcome& outcome = timeline.outcomes[static_cast<std::size_t>(met - timeline.arrivals.begin())];
     proposal.instance = first_instance[static_cast<std::size_t>(outcome.communicator)] + outcome.sequence;
-    proposal.last_enter_ns = clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, arrival.enter_ns);
+    proposal.last_enter = rank.clock(arrival.enter);
     proposal.own_lateness_ns = proposal.longer_ns = std::max<Nanoseconds>(0, arrival.excess_work_ns);
-    proposal.members[0] = {proposal.last_enter_ns, arrival.work_ns, rank.trace_rank, 0};
+    proposal.members[0] = {proposal.last_enter, arrival.work_ns, rank.trace_rank, 0};
     proposal.member_count = 1;
     proposal.alike = 1;
-    proposal.place = {path.role, analysis::place_in_step(arrival), arrival.step};
+    proposal.position = {timeline.role, analysis::position_in_step(arrival), arrival.step};
     shortlist.offer(proposal);
   }
 }
@@ -217,9 +211,8 @@ Straggler alone(std::int32_t trace_rank) {
   return one;
 }
 
-Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank& cross,
-                  const std::vector<LocalTrace>& local_traces, const RoleOfRank& role_of, const JobReport& report,
-                  std::span<Straggler* const> late) {
+Shortlist propose(const JobRanks& job, const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
+                  const RoleOfRank& role_of, const JobReport& report, std::span<Straggler* const> late) {
   const StragglerNumbers numbers = number_stragglers(late, job, role_of);
   const std::vector<std::int64_t> first_instance = first_instances(report);
   Shortlist shortlist;
@@ -230,13 +223,13 @@ Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank
   };
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      if (is_compared_by_step(rank.trace_rank)) propose_delays(clock, rank, first_instance, shortlist);
+      if (is_compared_by_step(rank.trace_rank)) propose_delays(rank, first_instance, shortlist);
       const auto [first, end] = numbers.by_work.equal_range(rank.trace_rank);
       for (auto found = first; found != end; ++found) {
         Proposal proposal;
         proposal.straggler = found->second;
-        propose_longest_work(clock, rank, *late[static_cast<std::size_t>(found->second)], report.detail.steps,
-                             first_instance, proposal, shortlist);
+        propose_longest_work(rank, *late[static_cast<std::size_t>(found->second)], report.detail.steps, first_instance,
+                             proposal, shortlist);
       }
     }
   }
@@ -252,7 +245,7 @@ Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank
       const Straggler& straggler = *late[static_cast<std::size_t>(found->second)];
       proposal.straggler = found->second;
       const Interval late_time = when_late(straggler, report.detail.steps);
-      if (late_time.start_ns != no_time) proposal.span = span_of(instance.last_enter_ns, late_time);
+      if (late_time.start_ns != no_time) proposal.span = span_of(instance.last_enter, late_time);
       propose_instance(block, instance, straggler.trace_ranks, role_of, proposal, shortlist);
     }
   }

@@ -21,7 +21,7 @@ namespace nsys_explain::pipeline {
 inline constexpr std::size_t most_peers = 16;
 
 struct Member {
-  Nanoseconds enter_ns = 0;  ///< job time
+  JobTime enter;
   Nanoseconds work_ns = 0;
   std::int32_t trace_rank = -1;
   std::int32_t reserved = 0;
@@ -33,10 +33,10 @@ inline constexpr std::int32_t nobody = -1;
 /// Proposal::instance of work before communication that is not matched.
 inline constexpr std::int64_t no_instance = -1;
 
-/// A place in the program that ranks of one role share: see WorkSample.
-struct ProgramPlace {
+/// A program position that ranks of one role share: see WorkSample.
+struct ProgramPosition {
   std::uint64_t role = 0;
-  analysis::PlaceInStep in_step;
+  analysis::PositionInStep in_step;
   std::int32_t step = -1;
 
   bool known() const { return in_step.occurrences > 0; }  ///< else the members of the instance are the peers
@@ -47,7 +47,7 @@ struct Proposal {
   std::int32_t straggler = nobody;  ///< index into the list of those who are late
   std::int32_t span = 0;
   std::int64_t instance = 0;  ///< no_instance: nothing is matched from there on
-  Nanoseconds last_enter_ns = 0;
+  JobTime last_enter;
   Nanoseconds caused_wait_ns = 0;
   Nanoseconds own_lateness_ns = 0;
   Nanoseconds longer_ns = 0;  ///< of it, in the work that is compared: not what goes back to before an earlier arrival
@@ -55,8 +55,8 @@ struct Proposal {
   std::int32_t member_count = 0;
   std::int32_t elsewhere = 0;  ///< 1: most of its lateness came about before an earlier collective, which tells more
   std::int32_t reserved = 0;
-  std::int32_t alike = 0;  ///< 1: the others have the straggler's role, and are at the same place of the program
-  ProgramPlace place;
+  std::int32_t alike = 0;  ///< 1: the others have the straggler's role, and are at the same program position
+  ProgramPosition position;
 };
 
 inline constexpr std::size_t most_stragglers = 8;
@@ -66,7 +66,7 @@ inline constexpr std::size_t most_long_waits = 6;
 /// RankTimeline::role of a trace rank.
 using RoleOfRank = std::function<std::uint64_t(std::int32_t)>;
 
-/// The best proposal of each straggler, kind (by who waited in an instance, or by work at a place of the program) and
+/// The best proposal of each straggler, kind (by who waited in an instance, or by work at a program position) and
 /// span, and the best of all.
 class Shortlist {
  public:
@@ -77,7 +77,7 @@ class Shortlist {
 
  private:
   using Key = std::tuple<std::int32_t, bool, std::int32_t>;
-  static Key key_of(const Proposal& proposal) { return {proposal.straggler, proposal.place.known(), proposal.span}; }
+  static Key key_of(const Proposal& proposal) { return {proposal.straggler, proposal.position.known(), proposal.span}; }
 
   std::map<Key, Proposal> best_;
   std::vector<Proposal> worst_;  ///< worst first
@@ -89,9 +89,8 @@ std::vector<std::int32_t> peers_elsewhere(const Straggler& straggler, const JobR
 /// A straggler that is this trace rank.
 Straggler alone(std::int32_t trace_rank);
 
-/// What this tool rank's blocks and paths propose.
-Shortlist propose(const ClockReport& clock, const JobRanks& job, const CrossRank& cross,
-                  const std::vector<LocalTrace>& local_traces, const RoleOfRank& role_of, const JobReport& report,
-                  std::span<Straggler* const> late);
+/// What this tool rank's blocks and timelines propose.
+Shortlist propose(const JobRanks& job, const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
+                  const RoleOfRank& role_of, const JobReport& report, std::span<Straggler* const> late);
 
 }  // namespace nsys_explain::pipeline

@@ -16,7 +16,7 @@
 #include "model/schema/gpu.hpp"
 #include "pipeline/investigate/case_proposals.hpp"
 #include "pipeline/investigate/straggler_cases.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -30,7 +30,7 @@ struct Request {
   std::size_t one = 0;        ///< its case
   bool of_peer = false;
   std::int32_t trace_rank = -1;
-  Nanoseconds enter_ns = 0;  ///< trace time
+  TraceTime enter;
 };
 
 struct Reply {
@@ -81,8 +81,8 @@ std::vector<Request> plan_requests(const std::vector<CasesOfStraggler>& all) {
     order.resize(std::min(order.size(), compared_cases));
     for (const std::size_t c : order) {
       const analysis::StragglerCase& one = all[s].cases[c];
-      requests.push_back({s, c, false, all[s].trace_rank, one.straggler.profile.enter_ns});
-      requests.push_back({s, c, true, peer, one.peer.profile.enter_ns});
+      requests.push_back({s, c, false, all[s].trace_rank, one.straggler.profile.enter});
+      requests.push_back({s, c, true, peer, one.peer.profile.enter});
     }
   }
   return requests;
@@ -120,7 +120,7 @@ Answers answer_requests(const std::vector<Request>& requests, const Inquiry& inq
                  [&](const TraceRankKey& key, const analysis::RankEvents& events) {
                    for (const std::size_t r : numbers) {
                      if (!(local.at(requests[r].trace_rank) == key)) continue;
-                     answers.replies.push_back({r, analysis::work_events(events, requests[r].enter_ns)});
+                     answers.replies.push_back({r, analysis::work_events(events, requests[r].enter)});
                    }
                  });
     } catch (const std::exception&) {
@@ -225,8 +225,8 @@ const analysis::ProcessWindows& windows_of(const Inquiry& inquiry, const std::st
 void investigate_stragglers(const exchange::Communicator& communicator, const Inquiry& inquiry,
                             const analysis::SavedByRank& saved, JobReport& report) {
   const std::vector<Straggler*> late = everybody_late(report.stragglers, report.suspects);
-  CollectedCases collected = collect_cases(communicator, inquiry.clock, inquiry.job, inquiry.cross,
-                                           inquiry.local_traces, inquiry.delays.role, report, late);
+  CollectedCases collected =
+      collect_cases(communicator, inquiry.job, inquiry.cross, inquiry.local_traces, inquiry.delays.role, report, late);
   std::vector<analysis::StragglerCase> longest;
   for (const CasesOfStraggler& wait : collected.long_waits) longest.push_back(wait.cases.front());
   collected.long_waits.resize(analysis::waits_to_explain(report, longest, saved));

@@ -17,7 +17,6 @@ namespace nsys_explain::pipeline {
 struct Inquiry {
   std::span<const ingest::AssignedTrace> inputs;
   const ReadSettings& reading;  ///< as they were read the first time
-  const ClockReport& clock;
   const JobRanks& job;
   const CrossRank& cross;
   const std::vector<LocalTrace>& local_traces;

@@ -8,12 +8,10 @@
 #include <fmt/format.h>
 
 #include "analysis/tables/timeline.hpp"
-#include "clock/job_time.hpp"
-#include "clock/level_zero.hpp"
 #include "model/median.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -181,33 +179,17 @@ std::vector<Seat> seats_of(const std::vector<Moment>& moments) {
   return seats;
 }
 
-/// The clock of one trace rank, both ways.
-class RankClock {
- public:
-  RankClock(const Inquiry& inquiry, const LocalRank& rank)
-      : clock_(inquiry.clock.sessions[rank.session]),
-        pivot_ns_(inquiry.clock.pivot_ns),
-        start_ns_(clock::session_start_ns(inquiry.job.sessions[rank.session], inquiry.job.epoch_utc_ns)) {}
+Interval trace_window(const clock::TraceClock& clock, const Interval& job) {
+  return {clock.trace_time(JobTime(job.start_ns)).ns, clock.trace_time(JobTime(job.end_ns)).ns};
+}
 
-  Nanoseconds of_session(Nanoseconds u_ns) const { return clock::to_job_time(clock_, pivot_ns_, u_ns); }
-  Nanoseconds of_trace(Nanoseconds trace_ns) const { return of_session(trace_ns + start_ns_); }
-  Interval trace_window(const Interval& job) const {
-    return {clock::to_session_time(clock_, pivot_ns_, job.start_ns) - start_ns_,
-            clock::to_session_time(clock_, pivot_ns_, job.end_ns) - start_ns_};
-  }
-
- private:
-  const SessionClock& clock_;
-  Nanoseconds pivot_ns_, start_ns_;
-};
-
-/// The waits of a trace rank in collectives, from its path: no trace is needed.
-void add_waits(const LocalRank& rank, const RankClock& clock, const Seat& seat, View& view) {
+/// The waits of a trace rank in collectives, from its timeline: no trace is needed.
+void add_waits(const LocalRank& rank, const Seat& seat, View& view) {
   std::map<std::int32_t, std::uint32_t> names;
-  for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
-    const analysis::Outcome& outcome = rank.path.outcomes[i];
-    if (!rank.path.arrivals[i].matched || outcome.wait_ns <= 0) continue;
-    const Nanoseconds enter_ns = clock.of_session(rank.path.arrivals[i].enter_ns);
+  for (std::size_t i = 0; i < rank.timeline.arrivals.size(); ++i) {
+    const analysis::Outcome& outcome = rank.timeline.outcomes[i];
+    if (!rank.timeline.arrivals[i].matched || outcome.wait_ns <= 0) continue;
+    const Nanoseconds enter_ns = rank.clock(rank.timeline.arrivals[i].enter).ns;
     if (enter_ns >= seat.window.end_ns || enter_ns + outcome.wait_ns < seat.window.start_ns) continue;
     const auto [name, is_new] =
         names.try_emplace(outcome.last_trace_rank, static_cast<std::uint32_t>(view.names.size()));
@@ -220,12 +202,11 @@ void add_waits(const LocalRank& rank, const RankClock& clock, const Seat& seat, 
   }
 }
 
-void add_work(const analysis::RankEvents& events, const LocalRank& rank, const RankClock& clock, const Seat& seat,
-              View& view) {
-  Timeline timeline = analysis::timeline_of(events, clock.trace_window(seat.window));
+void add_work(const analysis::RankEvents& events, const LocalRank& rank, const Seat& seat, View& view) {
+  Timeline timeline = analysis::timeline_of(events, trace_window(rank.clock, seat.window));
   for (TimelineEvent& event : timeline.events) {
-    event.start_ns = clock.of_trace(event.start_ns);
-    event.end_ns = clock.of_trace(event.end_ns);
+    event.start_ns = rank.clock(TraceTime(event.start_ns)).ns;
+    event.end_ns = rank.clock(TraceTime(event.end_ns)).ns;
     event.trace_rank = rank.trace_rank;
   }
   view.left_out += analysis::thin_out(timeline.events, seat.at_ns, most_events);
@@ -270,7 +251,7 @@ std::vector<View> look(const std::vector<Seat>& seats, const Inquiry& inquiry) {
         View& view = views.emplace_back();
         view.moment = seat.moment;
         view.place = seat.place;
-        add_waits(rank, RankClock(inquiry, rank), seat, view);
+        add_waits(rank, seat, view);
       }
     }
   }
@@ -284,15 +265,12 @@ std::vector<View> look(const std::vector<Seat>& seats, const Inquiry& inquiry) {
     try {
       const Sight& sight = entry.second;
       ingest::FilePart part{sight.zones, {}};
-      for (const auto& [rank, number] : sight.of_ranks) {
-        const RankClock clock(inquiry, *rank);
-        part.times.push_back(analysis::shown_by_timeline(clock.trace_window(seat_of(views[number]).window)));
-      }
+      for (const auto& [rank, number] : sight.of_ranks)
+        part.times.push_back(analysis::shown_by_timeline(trace_window(rank->clock, seat_of(views[number]).window)));
       read_again(*input, inquiry.reading, windows_of(inquiry, entry.first), part,
                  [&](const TraceRankKey& key, const analysis::RankEvents& events) {
                    for (const auto& [rank, number] : sight.of_ranks)
-                     if (rank->key == key)
-                       add_work(events, *rank, RankClock(inquiry, *rank), seat_of(views[number]), views[number]);
+                     if (rank->key == key) add_work(events, *rank, seat_of(views[number]), views[number]);
                  });
     } catch (const ingest::TraceError&) {
     }

@@ -57,8 +57,8 @@ HeatMap plan_bins(const exchange::Communicator& communicator, const CrossRank& c
   constexpr std::int64_t none = -std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> range{none, none};
   for_each_instance(cross, [&](const MatchedBlock&, const Instance& instance) {
-    range[0] = std::max(range[0], -instance.last_enter_ns);
-    range[1] = std::max(range[1], instance.last_enter_ns);
+    range[0] = std::max(range[0], -instance.last_enter.ns);
+    range[1] = std::max(range[1], instance.last_enter.ns);
   });
   range = communicator.maximum(range);
   HeatMap map;
@@ -70,14 +70,14 @@ HeatMap plan_bins(const exchange::Communicator& communicator, const CrossRank& c
 }
 
 std::int64_t bin_of(const HeatMap& map, const Instance& instance) {
-  return (instance.last_enter_ns - map.start_ns) / map.bin_ns;
+  return (instance.last_enter.ns - map.start_ns) / map.bin_ns;
 }
 
 /// The earliest and the latest arrivals, by enter; ties by trace rank.
 std::vector<InstanceArrival> first_and_last(std::span<const InstanceArrival> arrivals) {
   std::vector<InstanceArrival> chosen(arrivals.begin(), arrivals.end());
   std::sort(chosen.begin(), chosen.end(), [](const InstanceArrival& a, const InstanceArrival& b) {
-    return std::pair(a.enter_ns, a.trace_rank) < std::pair(b.enter_ns, b.trace_rank);
+    return std::pair(a.enter, a.trace_rank) < std::pair(b.enter, b.trace_rank);
   });
   if (chosen.size() > listed_arrivals) {
     chosen.erase(chosen.begin() + listed_arrivals / 2, chosen.end() - listed_arrivals / 2);
@@ -154,7 +154,7 @@ std::vector<CollectiveDetail> gather_collectives(const exchange::Communicator& c
     next = end;
   }
   std::sort(collectives.begin(), collectives.end(), [](const CollectiveDetail& a, const CollectiveDetail& b) {
-    return std::pair(a.summary.last_enter_ns, a.instance) < std::pair(b.summary.last_enter_ns, b.instance);
+    return std::pair(a.summary.last_enter, a.instance) < std::pair(b.summary.last_enter, b.instance);
   });
   return collectives;
 }

@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 
 #include "analysis/causes/causes.hpp"
-#include "clock/job_time.hpp"
-#include "clock/level_zero.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -19,32 +17,29 @@ namespace nsys_explain::pipeline {
 
 namespace {
 
-/// The profile of the arrival that entered at `enter_ns` job time.
-std::optional<WorkProfile> find_profile(const LocalRank& rank, const ClockReport& clock, const JobRanks& job,
-                                        Nanoseconds enter_ns) {
-  const Nanoseconds start_ns = clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns);
-  const auto job_time = [&](const WorkProfile& profile) {
-    return clock::to_job_time(clock.sessions[rank.session], clock.pivot_ns, profile.enter_ns + start_ns);
-  };
+/// The profile of the arrival that entered at `enter`.
+std::optional<WorkProfile> find_profile(const LocalRank& rank, JobTime enter) {
   const std::vector<WorkProfile> profiles = rank.profiles.rows();
-  const auto found = std::partition_point(profiles.begin(), profiles.end(),
-                                          [&](const WorkProfile& profile) { return job_time(profile) < enter_ns; });
-  return found != profiles.end() && job_time(*found) == enter_ns ? std::optional(*found) : std::nullopt;
+  const auto found = std::partition_point(
+      profiles.begin(), profiles.end(), [&](const WorkProfile& profile) { return rank.clock(profile.enter) < enter; });
+  return found != profiles.end() && rank.clock(found->enter) == enter ? std::optional(*found) : std::nullopt;
 }
 
-/// The profile of the arrival at a place of the program, with its work; none where the rank does not get there.
-std::optional<std::pair<WorkProfile, Nanoseconds>> find_profile(const LocalRank& rank, const ProgramPlace& place) {
-  if (rank.path.role != place.role) return std::nullopt;
-  for (std::size_t i = 0; i < rank.path.arrivals.size(); ++i) {
-    const analysis::PathArrival& arrival = rank.path.arrivals[i];
-    if (arrival.step == place.step && analysis::place_in_step(arrival) == place.in_step)
+/// The profile of the arrival at a program position, with its work; none where the rank does not get there.
+std::optional<std::pair<WorkProfile, Nanoseconds>> find_profile(const LocalRank& rank,
+                                                                const ProgramPosition& position) {
+  if (rank.timeline.role != position.role) return std::nullopt;
+  for (std::size_t i = 0; i < rank.timeline.arrivals.size(); ++i) {
+    const analysis::TimelineArrival& arrival = rank.timeline.arrivals[i];
+    if (arrival.step == position.step && analysis::position_in_step(arrival) == position.in_step)
       return std::pair(rank.profiles.rows()[i], arrival.work_ns);
   }
   return std::nullopt;
 }
 
 /// The straggler and up to `most_peers` of its peers elsewhere, evenly spread.
-std::vector<std::int32_t> members_at_place(const Straggler& straggler, const JobRanks& job, const RoleOfRank& role_of) {
+std::vector<std::int32_t> members_at_position(const Straggler& straggler, const JobRanks& job,
+                                              const RoleOfRank& role_of) {
   const std::vector<std::int32_t> peers = peers_elsewhere(straggler, job, role_of);
   std::vector<std::int32_t> members{straggler.trace_rank};
   const std::size_t kept = std::min(peers.size(), most_peers);
@@ -61,31 +56,27 @@ struct Answer {
 };
 
 /// What the local ranks know of one proposal.
-void answer(std::int32_t number, const Proposal& proposal, const ClockReport& clock, const JobRanks& job,
-            const std::map<std::int32_t, const LocalRank*>& local_ranks, std::span<const std::int32_t> at_place,
-            std::vector<Answer>& answers) {
-  for (const std::int32_t trace_rank : at_place) {
+void answer(std::int32_t number, const Proposal& proposal, const std::map<std::int32_t, const LocalRank*>& local_ranks,
+            std::span<const std::int32_t> at_position, std::vector<Answer>& answers) {
+  for (const std::int32_t trace_rank : at_position) {
     const auto rank = local_ranks.find(trace_rank);
     if (rank == local_ranks.end()) continue;
-    const auto found = find_profile(*rank->second, proposal.place);
+    const auto found = find_profile(*rank->second, proposal.position);
     if (found && found->second != no_time) answers.push_back({number, trace_rank, found->second, found->first});
   }
-  if (!at_place.empty()) return;
+  if (!at_position.empty()) return;
   for (const Member& member : std::span(proposal.members).first(static_cast<std::size_t>(proposal.member_count))) {
     const auto rank = local_ranks.find(member.trace_rank);
     if (rank == local_ranks.end()) continue;
-    const std::optional<WorkProfile> profile = find_profile(*rank->second, clock, job, member.enter_ns);
+    const std::optional<WorkProfile> profile = find_profile(*rank->second, member.enter);
     if (profile) answers.push_back({number, member.trace_rank, member.work_ns, *profile});
   }
 }
 
 /// Collective: the profiles of the members of every proposal, from those who hold them.
-std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::Communicator& communicator,
-                                                                const ClockReport& clock, const JobRanks& job,
-                                                                const std::vector<LocalTrace>& local_traces,
-                                                                const RoleOfRank& role_of,
-                                                                std::span<Straggler* const> late,
-                                                                const std::vector<Proposal>& proposals) {
+std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(
+    const exchange::Communicator& communicator, const JobRanks& job, const std::vector<LocalTrace>& local_traces,
+    const RoleOfRank& role_of, std::span<Straggler* const> late, const std::vector<Proposal>& proposals) {
   std::map<std::int32_t, const LocalRank*> local_ranks;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) local_ranks[rank.trace_rank] = &rank;
@@ -93,13 +84,14 @@ std::vector<std::vector<analysis::CaseMember>> ask_for_profiles(const exchange::
   std::vector<Answer> answers;
   for (std::size_t p = 0; p < proposals.size(); ++p) {
     const Proposal& proposal = proposals[p];
-    std::vector<std::int32_t> at_place;
-    if (proposal.place.known()) {
-      at_place = members_at_place(proposal.straggler == nobody ? alone(proposal.members[0].trace_rank)
-                                                               : *late[static_cast<std::size_t>(proposal.straggler)],
-                                  job, role_of);
+    std::vector<std::int32_t> at_position;
+    if (proposal.position.known()) {
+      at_position =
+          members_at_position(proposal.straggler == nobody ? alone(proposal.members[0].trace_rank)
+                                                           : *late[static_cast<std::size_t>(proposal.straggler)],
+                              job, role_of);
     }
-    answer(static_cast<std::int32_t>(p), proposal, clock, job, local_ranks, at_place, answers);
+    answer(static_cast<std::int32_t>(p), proposal, local_ranks, at_position, answers);
   }
   std::vector<std::vector<analysis::CaseMember>> members(proposals.size());
   for (const Answer& one : communicator.all_gather(std::span<const Answer>(answers)).values)
@@ -116,7 +108,7 @@ std::optional<analysis::StragglerCase> make_case(const Proposal& proposal,
   if (culprit == members.end()) return std::nullopt;
   analysis::StragglerCase one;
   one.instance = proposal.instance;
-  one.last_enter_ns = proposal.last_enter_ns;
+  one.last_enter = proposal.last_enter;
   one.caused_wait_ns = proposal.caused_wait_ns;
   one.own_lateness_ns = proposal.own_lateness_ns;
   one.straggler = *culprit;
@@ -125,13 +117,13 @@ std::optional<analysis::StragglerCase> make_case(const Proposal& proposal,
   return one;
 }
 
-/// The cases of one straggler, by who waited in an instance and by work at places of the program.
+/// The cases of one straggler, by who waited in an instance and by work at program positions.
 class BothKinds {
  public:
   void add(const Proposal& proposal, const analysis::StragglerCase& one) {
-    Kind& kind = proposal.place.known() ? by_place_ : by_instance_;
+    Kind& kind = proposal.position.known() ? by_position_ : by_instance_;
     kind.cases.push_back(one);
-    if (proposal.place.known() || proposal.alike != 0) kind.longer_ns += proposal.longer_ns;
+    if (proposal.position.known() || proposal.alike != 0) kind.longer_ns += proposal.longer_ns;
   }
 
   /// Those by instances, unless work shows clearly more of the straggler's own lateness. An instance in which nobody
@@ -140,9 +132,9 @@ class BothKinds {
   /// where that story leaves out what made it late, and the other kind has it: work that lies before an earlier
   /// collective looks longer here only because the peers' had begun before theirs was over.
   std::vector<analysis::StragglerCase> choose(analysis::LateIn late_in) && {
-    for (Kind* const kind : {&by_instance_, &by_place_}) analysis::pool_kernel_noise(kind->cases);
-    Kind *first = &by_instance_, *second = &by_place_;
-    if (2 * by_place_.longer_ns > 3 * by_instance_.longer_ns) std::swap(first, second);
+    for (Kind* const kind : {&by_instance_, &by_position_}) analysis::pool_kernel_noise(kind->cases);
+    Kind *first = &by_instance_, *second = &by_position_;
+    if (2 * by_position_.longer_ns > 3 * by_instance_.longer_ns) std::swap(first, second);
     const double of_first = analysis::share_that_counts(first->cases, late_in);
     const bool tells = of_first >= analysis::least_that_counts;
     return std::move(
@@ -154,23 +146,22 @@ class BothKinds {
     std::vector<analysis::StragglerCase> cases;
     Nanoseconds longer_ns = 0;
   };
-  Kind by_instance_, by_place_;
+  Kind by_instance_, by_position_;
 };
 
 }  // namespace
 
-CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
-                             const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
-                             const std::vector<std::uint64_t>& roles, const JobReport& report,
-                             std::span<Straggler* const> late) {
+CollectedCases collect_cases(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross,
+                             const std::vector<LocalTrace>& local_traces, const std::vector<std::uint64_t>& roles,
+                             const JobReport& report, std::span<Straggler* const> late) {
   const auto role_of = [&](std::int32_t trace_rank) { return roles[job.index_of(trace_rank)]; };
-  const std::vector<Proposal> mine = propose(clock, job, cross, local_traces, role_of, report, late).proposals();
+  const std::vector<Proposal> mine = propose(job, cross, local_traces, role_of, report, late).proposals();
   Shortlist shortlist;
   for (const Proposal& proposal : communicator.all_gather(std::span<const Proposal>(mine)).values) {
     shortlist.offer(proposal);
   }
   const std::vector<Proposal> proposals = shortlist.proposals();
-  const auto members = ask_for_profiles(communicator, clock, job, local_traces, role_of, late, proposals);
+  const auto members = ask_for_profiles(communicator, job, local_traces, role_of, late, proposals);
 
   CollectedCases result;
   std::vector<BothKinds> of_straggler(std::min(late.size(), most_stragglers));
@@ -226,7 +217,7 @@ void write_cases(Table& table, const CasesOfStraggler& of, std::optional<Cause> 
   RowWriter row(table);
   for (const analysis::StragglerCase& one : of.cases) {
     const analysis::CaseVerdict verdict = analysis::judge_case(one, compute);
-    row << std::int64_t{of.trace_rank} << one.instance << one.last_enter_ns << one.caused_wait_ns << one.own_lateness_ns
+    row << std::int64_t{of.trace_rank} << one.instance << one.last_enter.ns << one.caused_wait_ns << one.own_lateness_ns
         << std::int64_t{one.peer.trace_rank} << (verdict.counts ? cause_name(verdict.cause) : "none")
         << (verdict.counts ? work_parts()[static_cast<std::size_t>(verdict.part)].name : "none") << one.same_kernels;
     write_member(row, one.straggler);

@@ -31,15 +31,14 @@ struct CollectedCases {
 /// peer of its role, of which `roles` tells by index of the trace rank, if one is a member). A transient one was late
 /// in its steps, of which report.detail.steps has the times. Instead, for a straggler that is a place of several trace
 /// ranks, or where it shows more lateness: the arrival of its (costliest) trace rank with the most work beyond its
-/// peers', and peers at the same place of the program, outside of the straggler's. And the `most_long_waits` delays of
-/// the whole run that caused the most waiting: places of the program, or, of trace ranks without peers or steps,
+/// peers', and peers at the same program position, outside of the straggler's. And the `most_long_waits` delays of
+/// the whole run that caused the most waiting: program positions, or, of trace ranks without peers or steps,
 /// instances. The same on every tool rank.
 ///
 /// Owners of blocks propose instances; everybody keeps the best of each span; holders of the members' profiles answer.
-CollectedCases collect_cases(const exchange::Communicator& communicator, const ClockReport& clock, const JobRanks& job,
-                             const CrossRank& cross, const std::vector<LocalTrace>& local_traces,
-                             const std::vector<std::uint64_t>& roles, const JobReport& report,
-                             std::span<Straggler* const> late);
+CollectedCases collect_cases(const exchange::Communicator& communicator, const JobRanks& job, const CrossRank& cross,
+                             const std::vector<LocalTrace>& local_traces, const std::vector<std::uint64_t>& roles,
+                             const JobReport& report, std::span<Straggler* const> late);
 
 /// The evidence for the causes as tables of the store: `straggler_cases` (one row per collective that was looked at)
 /// and `straggler_differences` (one row per straggler and name). They exist, without rows, where nobody is late.

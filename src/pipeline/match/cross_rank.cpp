@@ -10,7 +10,6 @@
 
 #include "analysis/waits/waits.hpp"
 #include "clock/fit.hpp"
-#include "clock/job_time.hpp"
 #include "pipeline/read/rank_tables.hpp"
 
 namespace nsys_explain::pipeline {
@@ -90,40 +89,27 @@ void number_instances(const exchange::Communicator& communicator, CrossRank& cro
   }
 }
 
-/// From u into job time; `arrivals` of one trace rank follow each other.
-void move_times(const clock::ClockFit& fit, const JobRanks& job, std::span<Arrival> arrivals) {
-  for (auto first = arrivals.begin(), end = first; first != arrivals.end(); first = end) {
-    end = std::find_if(first, arrivals.end(), [&](const Arrival& a) { return a.trace_rank != first->trace_rank; });
-    const SessionClock& session = fit.report.sessions[job.session_of_rank[job.index_of(first->trace_rank)]];
-    const clock::JobTime job_time(session, fit.report.pivot_ns);
-    for (Arrival& arrival : std::span(first, end)) {
-      arrival.enter_ns = job_time(arrival.enter_ns);
-      arrival.exit_ns = job_time(arrival.exit_ns);
-    }
-  }
-}
-
 /// What analysis wants to know of the clock; of `fit` and `job`, which must remain.
 analysis::ClockKnowledge knowledge_of(const clock::ClockFit& fit, const JobRanks& job) {
-  return {.component =
-              [&](std::int32_t trace_rank) {
-                return fit.report.sessions[job.session_of_rank[job.index_of(trace_rank)]].component;
-              },
-          .uncertainty =
-              [&](std::int32_t a, std::int32_t b, Nanoseconds at_ns) {
-                return difference_uncertainty(fit, job, job.index_of(a), job.index_of(b), at_ns);
-              }};
+  return {
+      .component = [&](std::int32_t trace_rank) { return fit.report.sessions[job.session_of(trace_rank)].component; },
+      .uncertainty =
+          [&](std::int32_t a, std::int32_t b, JobTime at) {
+            return difference_uncertainty(fit, job, job.index_of(a), job.index_of(b), at.ns);
+          }};
 }
 
 }  // namespace
 
 void apply_clock(const exchange::Communicator& communicator, const clock::ClockFit& fit, const JobRanks& job,
                  CrossRank& cross, std::vector<LocalTrace>& local_traces) {
-  const ClockReport& clock = fit.report;
+  const auto clock_of_session = [&](std::size_t session) {
+    return job.trace_clock(session, {fit.report.sessions[session], fit.report.pivot_ns});
+  };
+  const ClockOfRank clock_of = [&](std::int32_t trace_rank) { return clock_of_session(job.session_of(trace_rank)); };
   const analysis::ClockKnowledge knowledge = knowledge_of(fit, job);
   for (std::size_t b = 0; b < cross.owned.size(); ++b) {
-    const std::span<Arrival> arrivals = cross.arrivals.of(b);
-    move_times(fit, job, arrivals);
+    const std::span<const JobArrival> arrivals = cross.arrivals.of(b, clock_of);
     const MatchUnit& unit = cross.units[cross.owned[b]];
     const PlannedCommunicator& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
     cross.blocks.push_back(
@@ -134,14 +120,13 @@ void apply_clock(const exchange::Communicator& communicator, const clock::ClockF
   }
   cross.arrivals = {};
   number_instances(communicator, cross);
-  make_paths(cross, local_traces);  // before the steps move away from the arrivals
+  make_timelines(cross, local_traces);  // before the steps move away from the arrivals
   for_each_with_rows(local_traces, [&](LocalRank& rank) {
-    const clock::JobTime to_job_time(clock.sessions[rank.session], clock.pivot_ns);
-    rank.budget.window_start_ns = to_job_time(rank.budget.window_start_ns);
-    for (Nanoseconds& start_ns : rank.steps.start_ns) start_ns = to_job_time(start_ns);
-    rank.steps.end_ns = to_job_time(rank.steps.end_ns);
-    const Nanoseconds start_ns = clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns);
-    rank.to_job_time = [to_job_time, start_ns](Nanoseconds time_ns) { return to_job_time(time_ns + start_ns); };
+    rank.clock = clock_of_session(rank.session);
+    const auto to_job_time = [&](Nanoseconds& time_ns) { time_ns = rank.clock(TraceTime(time_ns)).ns; };
+    to_job_time(rank.budget.window_start_ns);
+    std::for_each(rank.steps.start_ns.begin(), rank.steps.start_ns.end(), to_job_time);
+    to_job_time(rank.steps.end_ns);
   });
 }
 

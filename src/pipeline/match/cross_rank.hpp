@@ -12,9 +12,9 @@
 
 namespace nsys_explain::pipeline {
 
-/// Collective: turns the times of all owned arrivals, and of the local ranks but for their paths, which it makes, from
-/// u into job time, and matches anew: on a common clock times tell which operations belong together, and whether those
-/// brought together by order can. Then it tells the waits in all owned blocks.
+/// Collective: gives the local ranks their clocks, makes their timelines, and matches anew in job time: on a common
+/// clock times tell which operations belong together, and whether those brought together by order can. Then it tells
+/// the waits in all owned blocks.
 void apply_clock(const exchange::Communicator& communicator, const clock::ClockFit& fit, const JobRanks& job,
                  CrossRank& cross, std::vector<LocalTrace>& local_traces);
 

@@ -14,8 +14,8 @@
 #include "collectives/layout.hpp"
 #include "model/median.hpp"
 #include "nsys_explain/model/release.hpp"
-#include "pipeline/run/outgoing.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/outgoing.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -25,24 +25,26 @@ using collectives::PlannedCommunicator;
 using collectives::SequenceSummary;
 
 /// Collective: the time around which most trace ranks were captured, from the medians of their first and last arrivals.
-Nanoseconds sampling_centre(const exchange::Communicator& communicator, const std::vector<LocalTrace>& local_traces) {
+SessionTime sampling_centre(const exchange::Communicator& communicator, const std::vector<LocalTrace>& local_traces) {
   struct Extent {
-    Nanoseconds first_ns, last_ns;
+    SessionTime first, last;
   };
   std::vector<Extent> mine;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      if (!rank.arrivals.empty()) mine.push_back({rank.arrivals.front().enter_ns, rank.arrivals.back().enter_ns});
+      if (!rank.arrivals.empty())
+        mine.push_back({rank.clock.session_time(rank.arrivals.front().enter),
+                        rank.clock.session_time(rank.arrivals.back().enter)});
     }
   }
-  std::vector<Nanoseconds> firsts, lasts;
+  std::vector<SessionTime> firsts, lasts;
   for (const Extent& extent : communicator.all_gather(std::span<const Extent>(mine)).values) {
-    firsts.push_back(extent.first_ns);
-    lasts.push_back(extent.last_ns);
+    firsts.push_back(extent.first);
+    lasts.push_back(extent.last);
   }
-  if (firsts.empty()) return 0;
-  const Nanoseconds first_ns = upper_median(firsts);
-  return first_ns + (upper_median(lasts) - first_ns) / 2;
+  if (firsts.empty()) return {};
+  const SessionTime first = upper_median(firsts);
+  return first + (upper_median(lasts) - first) / 2;
 }
 
 /// What host clocks tell about sessions, as far as the user lets them.
@@ -56,15 +58,15 @@ std::vector<clock::SessionTie> session_ties(const std::vector<Session>& sessions
   return ties;
 }
 
-/// Collective: operations of all trace ranks, of each key at most `per_key`, those nearest to `centre_ns`.
+/// Collective: operations of all trace ranks, of each key at most `per_key`, those nearest to `centre`.
 std::vector<collectives::SampledOperation> gather_samples(const exchange::Communicator& communicator,
                                                           const std::vector<LocalTrace>& local_traces,
-                                                          Nanoseconds centre_ns, std::size_t per_key) {
+                                                          SessionTime centre, std::size_t per_key) {
   std::vector<collectives::SampledOperation> mine;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      const auto sample =
-          collectives::sample_streams(rank.arrivals, static_cast<std::int32_t>(rank.session), centre_ns, per_key);
+      const auto sample = collectives::sample_streams(rank.arrivals, rank.clock,
+                                                      static_cast<std::int32_t>(rank.session), centre, per_key);
       mine.insert(mine.end(), sample.begin(), sample.end());
     }
   }
@@ -101,11 +103,11 @@ clock::CoarseClocks infer_communicators(const exchange::Communicator& communicat
   constexpr std::size_t most_sampled = 3'000'000;  // on every tool rank: about two hundred megabytes
   const std::size_t usual_keys = 4 * job.numbers.size() + 1;
   const std::size_t per_key = std::clamp<std::size_t>(most_sampled / usual_keys, 64, 8192);
-  const Nanoseconds centre_ns = sampling_centre(communicator, local_traces);
+  const SessionTime centre = sampling_centre(communicator, local_traces);
   const collectives::SequenceDigests digests = collectives::digests_of(summaries);
-  auto samples = gather_samples(communicator, local_traces, centre_ns, per_key);
+  auto samples = gather_samples(communicator, local_traces, centre, per_key);
   clock::CoarseClocks clocks = relate_sessions(communicator, {collectives::recorded_sequences(samples, digests),
-                                                              session_ties(job.sessions, clock_options), centre_ns});
+                                                              session_ties(job.sessions, clock_options), centre.ns});
   const auto for_each_rank = [&](const auto& change) {
     for (LocalTrace& trace : local_traces) {
       for (LocalRank& rank : trace.ranks) change(rank.arrivals);
@@ -177,22 +179,23 @@ bool is_told_by_order(std::span<const PlannedCommunicator> communicators) {
   });
 }
 
-analysis::RankTimeline path_of(const LocalRank& rank, const RoutesOfRank& routes,
-                               std::span<const PlannedCommunicator> planned) {
-  std::vector<analysis::PathCommunicator> members;
+analysis::RankTimeline rank_timeline_of(const LocalRank& rank, const RoutesOfRank& routes,
+                                        std::span<const PlannedCommunicator> planned) {
+  std::vector<analysis::TimelineCommunicator> members;
   for (const auto& [key, route] : routes) {
     members.push_back({key, planned[route.communicator].size, planned[route.communicator].trace_ranks});
   }
-  const auto is_withheld = [](const Arrival& a) { return a.communicator == collectives::withheld_key; };
+  const auto is_withheld = [](const TraceArrival& a) { return a.communicator == collectives::withheld_key; };
   if (std::any_of(rank.arrivals.begin(), rank.arrivals.end(), is_withheld)) {
     const auto place = std::partition_point(
         members.begin(), members.end(),
-        [](const analysis::PathCommunicator& member) { return member.key < collectives::withheld_key; });
+        [](const analysis::TimelineCommunicator& member) { return member.key < collectives::withheld_key; });
     members.insert(place, {collectives::withheld_key, 1, std::span(&rank.trace_rank, 1)});
   }
-  analysis::RankTimeline path = analysis::make_path(rank.arrivals, std::move(members), rank.steps, rank.kernel_names);
-  path.trace_rank = rank.trace_rank;
-  return path;
+  analysis::RankTimeline timeline =
+      analysis::make_timeline(rank.arrivals, std::move(members), rank.steps, rank.kernel_names);
+  timeline.trace_rank = rank.trace_rank;
+  return timeline;
 }
 
 /// What the clock wants to know of every communicator: the sessions of its members.
@@ -201,13 +204,13 @@ clock::Observations observations_of(const JobRanks& job, std::span<const Planned
   for (const PlannedCommunicator& planned : communicators) {
     std::vector<std::int32_t>& sessions = observations.communicators.emplace_back();
     for (const std::int32_t trace_rank : planned.trace_ranks) {
-      sessions.push_back(static_cast<std::int32_t>(job.session_of_rank[job.index_of(trace_rank)]));
+      sessions.push_back(static_cast<std::int32_t>(job.session_of(trace_rank)));
     }
   }
   return observations;
 }
 
-/// The instances of a block, as the clock wants to see them.
+/// The instances of a block, whose clocks are as recorded, as the clock wants to see them.
 void observe(const JobRanks& job, const MatchedBlock& block, clock::Observations& observations) {
   for (const Instance& instance : block.instances) {
     // A host that sends may leave before the other enters.
@@ -222,8 +225,8 @@ void observe(const JobRanks& job, const MatchedBlock& block, clock::Observations
                                       .communicator = block.communicator});
     for (std::int64_t a = instance.first_arrival; a < instance.first_arrival + instance.arrivals; ++a) {
       const InstanceArrival& arrival = block.arrivals[static_cast<std::size_t>(a)];
-      const std::size_t session = job.session_of_rank[job.index_of(arrival.trace_rank)];
-      observations.members.push_back({arrival.enter_ns, arrival.exit_ns, static_cast<std::int32_t>(session)});
+      const std::size_t session = job.session_of(arrival.trace_rank);
+      observations.members.push_back({arrival.enter.ns, arrival.exit.ns, static_cast<std::int32_t>(session)});
     }
   }
 }
@@ -233,15 +236,15 @@ collectives::RoughTime rough_time(const clock::CoarseClocks* clocks, const JobRa
                                   std::span<const std::int32_t> trace_ranks) {
   if (clocks == nullptr) return {};
   const auto session_of = [&job](std::int32_t trace_rank) {
-    return static_cast<std::int32_t>(job.session_of_rank[job.index_of(trace_rank)]);
+    return static_cast<std::int32_t>(job.session_of(trace_rank));
   };
   const std::int32_t component = clocks->component_of(session_of(trace_ranks.front()));
   const bool related = std::all_of(trace_ranks.begin(), trace_ranks.end(), [&](std::int32_t trace_rank) {
     return clocks->component_of(session_of(trace_rank)) == component;
   });
   if (!related) return {};
-  return [clocks, session_of](std::int32_t trace_rank, Nanoseconds t_ns) {
-    return clocks->to_common(session_of(trace_rank), t_ns);
+  return [clocks, session_of](std::int32_t trace_rank, JobTime as_recorded) {
+    return JobTime(clocks->to_common(session_of(trace_rank), SessionTime(as_recorded.ns)));
   };
 }
 
@@ -254,6 +257,7 @@ void observe(const JobRanks& job, const clock::CoarseClocks* clocks, CrossRank& 
     const std::vector<std::int32_t>& sessions = cross.observations.communicators[c];
     return std::all_of(sessions.begin(), sessions.end(), [&](std::int32_t s) { return s == sessions.front(); });
   };
+  const ClockOfRank clock_of = [&](std::int32_t trace_rank) { return job.trace_clock(job.session_of(trace_rank), {}); };
   std::size_t members = 0;
   for (std::size_t i = 0; i < cross.owned.size(); ++i) members += is_silent(i) ? 0 : cross.arrivals.size(i);
   cross.observations.members.reserve(members);
@@ -261,10 +265,10 @@ void observe(const JobRanks& job, const clock::CoarseClocks* clocks, CrossRank& 
     if (is_silent(i)) continue;
     const MatchUnit& unit = cross.units[cross.owned[i]];
     const auto& planned = cross.communicators[static_cast<std::size_t>(unit.communicator)];
-    observe(
-        job,
-        collectives::match_unit(unit, planned, cross.arrivals.of(i), {}, rough_time(clocks, job, planned.trace_ranks)),
-        cross.observations);
+    observe(job,
+            collectives::match_unit(unit, planned, cross.arrivals.of(i, clock_of), {},
+                                    rough_time(clocks, job, planned.trace_ranks)),
+            cross.observations);
   }
 }
 
@@ -295,11 +299,11 @@ CrossRank match_collectives(const exchange::Communicator& communicator, const Jo
   return cross;
 }
 
-void make_paths(const CrossRank& cross, std::vector<LocalTrace>& local_traces) {
+void make_timelines(const CrossRank& cross, std::vector<LocalTrace>& local_traces) {
   const Routes routes(cross.communicators, cross.units);
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
-      rank.path = path_of(rank, routes.of(rank), cross.communicators);
+      rank.timeline = rank_timeline_of(rank, routes.of(rank), cross.communicators);
       release(rank.arrivals);
     }
   }

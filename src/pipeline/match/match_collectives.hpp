@@ -30,8 +30,8 @@ struct CrossRank {
 CrossRank match_collectives(const exchange::Communicator& communicator, const JobRanks& job,
                             const clock::ClockOptions& clock_options, std::vector<LocalTrace>& local_traces);
 
-/// Makes paths of the local arrivals, which are released: the blocks are made. Steps and arrivals of the ranks are on
-/// one clock still. Paths are larger than arrivals, so they come once the clock's observations are gone.
-void make_paths(const CrossRank& cross, std::vector<LocalTrace>& local_traces);
+/// Makes timelines of the local arrivals, which are released: the blocks are made. Steps are in trace time still.
+/// Timelines are larger than arrivals, so they come once the clock's observations are gone.
+void make_timelines(const CrossRank& cross, std::vector<LocalTrace>& local_traces);
 
 }  // namespace nsys_explain::pipeline

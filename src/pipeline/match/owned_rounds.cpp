@@ -1,6 +1,6 @@
 #include "pipeline/match/owned_rounds.hpp"
 
-#include "pipeline/run/outgoing.hpp"
+#include "pipeline/tool_rank/outgoing.hpp"
 
 namespace nsys_explain::pipeline {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "nsys_explain/model/release.hpp"
-#include "pipeline/run/outgoing.hpp"
+#include "pipeline/tool_rank/outgoing.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -14,10 +14,10 @@ using collectives::PlannedCommunicator;
 struct RoutedArrival {
   std::int32_t unit = 0;
   std::int32_t member = 0;  ///< index into PlannedCommunicator::trace_ranks
-  Arrival arrival;
+  TraceArrival arrival;
 };
 
-/// Places of the members' arrivals of a unit, one member after another.
+/// Offsets of the members' arrivals of a unit, one member after another.
 class UnitRoom {
  public:
   UnitRoom(const MatchUnit& unit, const PlannedCommunicator& planned) : first_position_(unit.first_position) {
@@ -29,16 +29,16 @@ class UnitRoom {
   }
   std::size_t size() const { return first_.back(); }
   std::size_t size_of(std::size_t member) const { return first_[member + 1] - first_[member]; }
-  std::size_t place_in_member(const Arrival& arrival) const {
+  std::size_t offset_in_member(const Arrival& arrival) const {
     return static_cast<std::size_t>(arrival.position - first_position_);
   }
-  std::size_t place_of(const RoutedArrival& routed) const {
-    return first_[static_cast<std::size_t>(routed.member)] + place_in_member(routed.arrival);
+  std::size_t offset_of(const RoutedArrival& routed) const {
+    return first_[static_cast<std::size_t>(routed.member)] + offset_in_member(routed.arrival);
   }
 
  private:
   std::int64_t first_position_ = 0;
-  std::vector<std::size_t> first_;  ///< place of each member's first one
+  std::vector<std::size_t> first_;  ///< of each member's first one
 };
 
 }  // namespace
@@ -57,8 +57,8 @@ Routes::Routes(std::span<const PlannedCommunicator> communicators, std::span<con
 
 RoutesOfRank Routes::of(const LocalRank& rank) const {
   RoutesOfRank result;
-  const Arrival* before = nullptr;
-  for (const Arrival& arrival : rank.arrivals) {
+  const TraceArrival* before = nullptr;
+  for (const TraceArrival& arrival : rank.arrivals) {
     const bool is_seen = before != nullptr && before->communicator == arrival.communicator;
     before = &arrival;
     if (is_seen || arrival.communicator == collectives::withheld_key || result.contains(arrival.communicator)) continue;
@@ -67,19 +67,24 @@ RoutesOfRank Routes::of(const LocalRank& rank) const {
   return result;
 }
 
-std::span<Arrival> UnitArrivals::of(std::size_t owned) {
-  Unit& unit = units_[owned];
-  if (unit.members.empty()) return unit.sent;
-  copy_.clear();
-  copy_.reserve(size(owned));
-  for (const LocalMember& member : unit.members)
-    for (const std::uint32_t place : member.places) copy_.push_back((*member.arrivals)[place]);
-  return copy_;
+std::span<const JobArrival> UnitArrivals::of(std::size_t owned, const ClockOfRank& clock_of) {
+  timed_.clear();
+  timed_.reserve(size(owned));
+  std::int32_t trace_rank = -1;
+  clock::TraceClock clock;
+  const auto take = [&](const TraceArrival& arrival) {
+    if (arrival.trace_rank != trace_rank) clock = clock_of(trace_rank = arrival.trace_rank);
+    timed_.push_back({arrival, clock(arrival.enter), clock(arrival.exit)});
+  };
+  for (const LocalMember& member : units_[owned].members)
+    for (const std::uint32_t index : member.indices) take((*member.arrivals)[index]);
+  std::for_each(units_[owned].sent.begin(), units_[owned].sent.end(), take);
+  return timed_;
 }
 
 std::size_t UnitArrivals::size(std::size_t owned) const {
   std::size_t arrivals = units_[owned].sent.size();
-  for (const LocalMember& member : units_[owned].members) arrivals += member.places.size();
+  for (const LocalMember& member : units_[owned].members) arrivals += member.indices.size();
   return arrivals;
 }
 
@@ -103,11 +108,11 @@ UnitArrivals bring_arrivals(const exchange::Communicator& communicator, const st
       continue;
     }
     unit.members.resize(planned.trace_ranks.size());
-    for (std::size_t m = 0; m < unit.members.size(); ++m) unit.members[m].places.resize(room.size_of(m));
+    for (std::size_t m = 0; m < unit.members.size(); ++m) unit.members[m].indices.resize(room.size_of(m));
   }
   const auto take = [&](const RoutedArrival& routed) {
     const std::size_t owned = slot[static_cast<std::size_t>(routed.unit)];
-    result.units_[owned].sent[rooms[owned].place_of(routed)] = routed.arrival;
+    result.units_[owned].sent[rooms[owned].offset_of(routed)] = routed.arrival;
   };
   const Routes routes(communicators, units);
   auto outgoing = nothing_for<RoutedArrival>(communicator);
@@ -116,7 +121,7 @@ UnitArrivals bring_arrivals(const exchange::Communicator& communicator, const st
     auto route = of_rank.begin();
     std::size_t told = 0;
     for (std::uint32_t a = 0; a < rank.arrivals.size(); ++a) {
-      const Arrival& arrival = rank.arrivals[a];
+      const TraceArrival& arrival = rank.arrivals[a];
       if (arrival.communicator == collectives::withheld_key) continue;
       if (route->first != arrival.communicator) route = of_rank.find(arrival.communicator);
       const std::size_t u = route->second.unit_of(arrival);
@@ -124,7 +129,7 @@ UnitArrivals bring_arrivals(const exchange::Communicator& communicator, const st
       if (unit.at_reader) {
         UnitArrivals::LocalMember& member = result.units_[slot[u]].members[route->second.member];
         member.arrivals = &rank.arrivals;
-        member.places[rooms[slot[u]].place_in_member(arrival)] = a;
+        member.indices[rooms[slot[u]].offset_in_member(arrival)] = a;
         continue;
       }
       const RoutedArrival routed{static_cast<std::int32_t>(u), static_cast<std::int32_t>(route->second.member),

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "clock/job_clock.hpp"
 #include "collectives/matching.hpp"
 #include "exchange/communicator.hpp"
 #include "pipeline/read/local_traces.hpp"
@@ -39,13 +41,15 @@ class Routes {
   std::map<std::pair<std::uint64_t, std::int32_t>, Route> routes_;  ///< by communicator and trace rank
 };
 
+using ClockOfRank = std::function<clock::TraceClock(std::int32_t trace_rank)>;
+
 /// The arrivals of the units that a tool rank owns. Those of units at home stay where they were read, and are copied
 /// one unit at a time: what is done to a unit then finds it in the caches.
 class UnitArrivals {
  public:
   std::size_t size(std::size_t owned) const;
-  /// Of owned unit number `owned`, by trace rank and position: a copy for the caller, until the next call.
-  std::span<Arrival> of(std::size_t owned);
+  /// Of owned unit number `owned`, by trace rank and position, by these clocks: until the next call.
+  std::span<const JobArrival> of(std::size_t owned, const ClockOfRank& clock_of);
   /// Gives back the memory of what was sent for this unit.
   void release(std::size_t owned);
 
@@ -57,16 +61,16 @@ class UnitArrivals {
 
   /// A member of a unit at home.
   struct LocalMember {
-    const std::vector<Arrival>* arrivals = nullptr;  ///< of its trace rank
-    std::vector<std::uint32_t> places;               ///< among them, of the unit's, by position
+    const std::vector<TraceArrival>* arrivals = nullptr;  ///< of its trace rank
+    std::vector<std::uint32_t> indices;                   ///< among them, of the unit's, by position
   };
   struct Unit {
     std::vector<LocalMember> members;  ///< by trace rank; none unless at home
-    std::vector<Arrival> sent;
+    std::vector<TraceArrival> sent;
   };
 
   std::vector<Unit> units_;  ///< the owned ones
-  std::vector<Arrival> copy_;
+  std::vector<JobArrival> timed_;
 };
 
 /// Collective: sends all arrivals but those of units at home to the owners of their units, some trace ranks at a time.

@@ -5,8 +5,7 @@ namespace {
 
 std::int64_t count_kernels(const std::vector<collectives::FusedCall>& fused) {
   std::int64_t kernels = 0;
-  for (std::size_t i = 0; i < fused.size(); ++i)
-    kernels += i == 0 || fused[i].enter_ns != fused[i - 1].enter_ns ? 1 : 0;
+  for (std::size_t i = 0; i < fused.size(); ++i) kernels += i == 0 || fused[i].enter != fused[i - 1].enter ? 1 : 0;
   return kernels;
 }
 

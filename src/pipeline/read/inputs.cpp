@@ -16,7 +16,7 @@
 #include "ingest/contexts.hpp"
 #include "ingest/export_report.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

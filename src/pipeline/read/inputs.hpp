@@ -6,9 +6,9 @@
 #include "exchange/communicator.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "pipeline/read/unfinished_run.hpp"
-#include "pipeline/run/job.hpp"
-#include "pipeline/run/phases.hpp"
-#include "pipeline/run/user_options.hpp"
+#include "pipeline/tool_rank/job.hpp"
+#include "pipeline/tool_rank/phases.hpp"
+#include "pipeline/tool_rank/user_options.hpp"
 
 namespace nsys_explain::pipeline {
 

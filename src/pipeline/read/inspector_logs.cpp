@@ -76,7 +76,7 @@ InspectorFindings take_inspector_keys(const std::string& directory, const Trace&
     to_trace_time(record.end_ns, trace.session);
     to_trace_time(record.dumped_ns, trace.session);
   }
-  std::vector<Arrival>& arrivals = devices.front().arrivals;
+  std::vector<TraceArrival>& arrivals = devices.front().arrivals;
   const auto coverage = collectives::apply_inspector_log(arrivals, log.records);
   add_memberships(log.records, memberships);
   judge(coverage, static_cast<std::int64_t>(arrivals.size()), findings.warnings);

@@ -14,21 +14,10 @@
 #include "ingest/several_jobs.hpp"
 #include "ingest/trace_content.hpp"
 #include "model/shell_quoted.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
-
-/// Moves the times of one rank from trace time to session time u.
-void shift_times(LocalRank& rank, Nanoseconds start_ns) {
-  rank.budget.window_start_ns += start_ns;
-  for (Arrival& arrival : rank.arrivals) {
-    arrival.enter_ns += start_ns;
-    arrival.exit_ns += start_ns;
-  }
-  for (Nanoseconds& step_start_ns : rank.steps.start_ns) step_start_ns += start_ns;
-  rank.steps.end_ns += start_ns;
-}
 
 /// How many collectives each identity takes part in.
 std::vector<std::int64_t> count_collectives(const LocalTrace& trace) {
@@ -85,6 +74,7 @@ void number_hosts(const JobRanks& job, std::vector<LocalRank>& hosts) {
   for (LocalRank& host : hosts) {
     host.trace_rank = numbers.at(host.key);
     host.session = session_of(job.sessions, host.key);
+    host.clock = job.trace_clock(host.session, {});
   }
 }
 
@@ -106,7 +96,7 @@ std::vector<TraceFacts> gather_facts(const exchange::Communicator& communicator,
   return facts;
 }
 
-/// The local trace ranks get their numbers and times of the job; those that are none of it go.
+/// The local trace ranks get their numbers and clocks; those that are none of it go.
 void number_ranks(JobRanks& job, std::vector<LocalTrace>& local_traces) {
   job.ranks_of_session.assign(job.sessions.size(), 0);
   std::map<TraceRankKey, std::size_t> rank_of_key;
@@ -124,8 +114,8 @@ void number_ranks(JobRanks& job, std::vector<LocalTrace>& local_traces) {
       const std::size_t r = rank_of_key.at(rank.key);
       rank.trace_rank = job.numbers[r];
       rank.session = job.session_of_rank[r];
-      for (Arrival& arrival : rank.arrivals) arrival.trace_rank = rank.trace_rank;
-      shift_times(rank, clock::session_start_ns(job.sessions[rank.session], job.epoch_utc_ns));
+      for (TraceArrival& arrival : rank.arrivals) arrival.trace_rank = rank.trace_rank;
+      rank.clock = job.trace_clock(rank.session, {});
     }
   }
 }

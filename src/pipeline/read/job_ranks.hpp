@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "clock/job_clock.hpp"
+#include "clock/level_zero.hpp"
 #include "exchange/communicator.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/trace_rank_index.hpp"
@@ -34,11 +36,16 @@ struct JobRanks {
   }
 
   std::size_t index_of(std::int32_t trace_rank) const { return index_of_trace_rank(numbers, trace_rank); }
+  std::size_t session_of(std::int32_t trace_rank) const { return session_of_rank[index_of(trace_rank)]; }
+
+  clock::TraceClock trace_clock(std::size_t session, const clock::JobClock& clock) const {
+    return clock::TraceClock(clock::session_start(sessions[session], epoch_utc_ns), clock);
+  }
 };
 
 /// Collective: exchanges the facts of all inputs, resolves trace ranks and sessions. Gives the local ranks their
-/// numbers, moves their times from trace time to u (UTC by the report minus the job epoch), and drops those of inputs
-/// that turned out to be copies of others. Throws exchange::AgreedFailure where the inputs are of several jobs.
+/// numbers, and the clock that their session recorded, and drops those of inputs that turned out to be copies of
+/// others. Throws exchange::AgreedFailure where the inputs are of several jobs.
 JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
                      const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides);
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "pipeline/run/file_memory.hpp"
+#include "pipeline/tool_rank/file_memory.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -26,7 +26,7 @@
 #include "pipeline/read/process_view.hpp"
 #include "pipeline/read/rank_tables.hpp"
 #include "pipeline/read/trace_records.hpp"
-#include "pipeline/run/threads.hpp"
+#include "pipeline/tool_rank/threads.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -71,7 +71,7 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
          [&] { rank.exposed = PackedRows(analysis::exposed_stretches(events, arrivals[d].arrivals)); }});
     rank.kernel_names = analysis::names_of_kernels(events, rank.steps);
     analysis::mark_blocking(events, arrivals[d].arrivals);
-    for (Arrival& arrival : arrivals[d].arrivals) arrival.step = rank.steps.index_of(arrival.enter_ns);
+    for (TraceArrival& arrival : arrivals[d].arrivals) arrival.step = rank.steps.index_of(arrival.enter.ns);
     tables.push_back(analysis::layers_table(events, rank.steps));
     if (!arrivals[d].fused.empty()) tables.push_back(collectives::fused_operations_table(arrivals[d].fused));
     tables.insert(tables.end(), inspector.tables.begin(), inspector.tables.end());
@@ -158,7 +158,7 @@ std::vector<Interval> steps_by_order(const Trace& trace, const ProcessTrace& pro
 void select_window(Trace& trace, const collectives::KernelClasses& classes, const analysis::AnalysisOptions& options,
                    Nanoseconds epoch_utc_ns, std::vector<Warning>& warnings) {
   if (!options.window.any()) return;
-  const Nanoseconds epoch_in_trace_ns = -clock::session_start_ns(trace.session, epoch_utc_ns);
+  const Nanoseconds epoch_in_trace_ns = -clock::session_start(trace.session, epoch_utc_ns).ns;
   const analysis::ProcessWindows windows = analysis::clip_to_window(
       trace, options.window, epoch_in_trace_ns, analysis::PhaseNames(options.phase_rules),
       [&](const ProcessTrace& process) { return steps_by_order(trace, process, classes, warnings); });
@@ -329,10 +329,10 @@ std::vector<LocalTrace> read_local_traces(const std::vector<ingest::AssignedTrac
   return traces;
 }
 
-void release_paths(std::vector<LocalTrace>& local_traces) {
+void release_timelines(std::vector<LocalTrace>& local_traces) {
   for (LocalTrace& trace : local_traces) {
     for (LocalRank& rank : trace.ranks) {
-      release(rank.path);
+      release(rank.timeline);
       rank.profiles.release();
     }
   }

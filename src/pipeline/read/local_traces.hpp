@@ -12,6 +12,7 @@
 #include "analysis/window/run_parts.hpp"
 #include "analysis/window/steps.hpp"
 #include "analysis/window/window.hpp"
+#include "clock/job_clock.hpp"
 #include "collectives/extraction.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "ingest/session_checks.hpp"
@@ -24,32 +25,32 @@
 #include "nsys_explain/model/work.hpp"
 #include "pipeline/read/kept_exports.hpp"
 #include "pipeline/read/packed_tables.hpp"
-#include "pipeline/run/compress.hpp"
-#include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/phases.hpp"
-#include "pipeline/run/user_options.hpp"
+#include "pipeline/tool_rank/compress.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
+#include "pipeline/tool_rank/phases.hpp"
+#include "pipeline/tool_rank/user_options.hpp"
 
 namespace nsys_explain::pipeline {
 
 /// One trace rank whose events this tool rank holds.
 struct LocalRank {
   TraceRankKey key;
-  std::int32_t trace_rank = -1;   ///< set once the ranks of the whole job are resolved
-  std::size_t session = 0;        ///< index into the run's sessions, set at the same time
-  Budget budget;                  ///< trace time until the clock is known
-  std::vector<Arrival> arrivals;  ///< trace time until then, too; until the path is made of them
-  analysis::Steps steps;          ///< likewise
+  std::int32_t trace_rank = -1;        ///< set once the ranks of the whole job are resolved
+  std::size_t session = 0;             ///< index into the run's sessions, set at the same time
+  Budget budget;                       ///< trace time until the clock is known
+  std::vector<TraceArrival> arrivals;  ///< until the timeline is made of them
+  analysis::Steps steps;               ///< trace time until the clock is known
   std::vector<std::int32_t>
-      steps_with_more;             ///< of these (analysis::steps_with_more); none where the user chose what is analysed
-  analysis::RankTimeline path;     ///< of the arrivals, once they are matched; session time u
-  std::uint64_t kernel_names = 0;  ///< analysis::names_of_kernels
-  PackedRows<WorkProfile> profiles;              ///< of every arrival, in enter order; trace time, whatever the clock
-  PackedRows<analysis::ActivityPiece> pieces;    ///< trace time, whatever the clock
+      steps_with_more;  ///< of these (analysis::steps_with_more); none where the user chose what is analysed
+  analysis::RankTimeline timeline;   ///< of the arrivals, once they are matched
+  std::uint64_t kernel_names = 0;    ///< analysis::names_of_kernels
+  PackedRows<WorkProfile> profiles;  ///< of every arrival, in enter order
+  PackedRows<analysis::TracePiece> pieces;
   PackedRows<analysis::ExposedStretch> exposed;  ///< likewise
   std::vector<collectives::CommunicatorMembership> memberships;
   std::map<std::uint64_t, std::string> communicator_names;  ///< what the program calls them, by key
-  PackedTables tables;  ///< what the rank tells by itself (rank_tables.hpp); trace time, whatever the clock
-  std::function<Nanoseconds(Nanoseconds)> to_job_time;  ///< from trace time, once the clock is known
+  PackedTables tables;      ///< what the rank tells by itself (rank_tables.hpp); trace time
+  clock::TraceClock clock;  ///< as its session recorded it, until the job's is known
 };
 
 /// What all tool ranks need to know about one input: small.
@@ -134,8 +135,8 @@ void for_each_with_rows(std::vector<LocalTrace>& local_traces, const Use& use) {
   }
 }
 
-/// Gives back what paths and profiles take.
-void release_paths(std::vector<LocalTrace>& local_traces);
+/// Gives back what timelines and profiles take.
+void release_timelines(std::vector<LocalTrace>& local_traces);
 
 /// Reads an input a second time, as read_local_traces does, and shows the events of each of its ranks to `visit`;
 /// kernels and calls only as far as `part` says. `windows`: what was analysed of it (LocalTrace::windows). Throws

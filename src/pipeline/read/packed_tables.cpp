@@ -12,8 +12,8 @@
 #include <variant>
 
 #include "pipeline/read/rank_schemas.hpp"
-#include "pipeline/run/compress.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/compress.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -20,8 +20,8 @@
 
 #include "ingest/export_report.hpp"
 #include "pipeline/read/unfinished_run.hpp"
-#include "pipeline/run/own_files.hpp"
-#include "pipeline/run/watch.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
+#include "pipeline/tool_rank/watch.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

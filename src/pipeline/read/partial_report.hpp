@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "nsys_explain/model/job_report.hpp"
-#include "pipeline/run/job.hpp"
+#include "pipeline/tool_rank/job.hpp"
 
 /// The report on what had been read when a run was cut off.
 namespace nsys_explain::pipeline {

@@ -28,16 +28,16 @@ class ProcessView {
     return with_calls_ ? collectives::arrivals_of_calls(trace_, *with_calls_)
                        : collectives::extract_arrivals(trace_, process_, classes_, launches_);
   }
-  analysis::RankEvents recorded(std::size_t device, std::span<const Arrival> arrivals = {}) const {
+  analysis::RankEvents recorded(std::size_t device, std::span<const TraceArrival> arrivals = {}) const {
     return events_of(process_, launches_, device, arrivals);
   }
-  analysis::RankEvents with_calls(std::size_t device, std::span<const Arrival> arrivals = {}) const {
+  analysis::RankEvents with_calls(std::size_t device, std::span<const TraceArrival> arrivals = {}) const {
     return with_calls_ ? events_of(*with_calls_, *launches_with_calls_, device, arrivals) : recorded(device, arrivals);
   }
 
  private:
   analysis::RankEvents events_of(const ProcessTrace& process, const LaunchIndex& launches, std::size_t device,
-                                 std::span<const Arrival> arrivals) const {
+                                 std::span<const TraceArrival> arrivals) const {
     const DeviceTrace& of_rank = process.devices[device];
     return {trace_, process, of_rank, launches, classes_.communication_kinds(of_rank), arrivals};
   }

@@ -38,8 +38,8 @@
 #include "model/sparing_growth.hpp"
 #include "nsys_explain/model/trace_rank_index.hpp"
 #include "pipeline/read/table_join.hpp"
-#include "pipeline/run/pack.hpp"
-#include "pipeline/run/threads.hpp"
+#include "pipeline/tool_rank/pack.hpp"
+#include "pipeline/tool_rank/threads.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -73,7 +73,7 @@ std::vector<JoinedTable> gather_round(const exchange::Communicator& communicator
   TableJoin join;
   for (LocalRank* rank : own) {
     std::vector<Table> tables = take(rank->trace_rank, rank->tables);
-    for (Table& table : tables) move_times(table, rank->to_job_time);
+    for (Table& table : tables) move_times(table, rank->clock);
     join.add(rank->trace_rank, std::move(tables));
   }
   std::vector<JoinedTable> all = std::move(join).take();
@@ -287,7 +287,7 @@ std::vector<RowRun> take_long_rows(const std::string& name, const LongRows& tabl
       const std::int64_t run_first = std::max(first, own_first), run_end = std::min(end, own_end);
       if (run_first >= run_end) continue;
       Table rows = unpacked(packed);
-      move_times(rows, rank.to_job_time);
+      move_times(rows, rank.clock);
       if (!schema) schema = with_trace_rank(rows.schema);
       RowRun run{run_first, make_table(*schema)};
       append_rows_of(rank.trace_rank, rows, static_cast<std::size_t>(run_first - own_first),

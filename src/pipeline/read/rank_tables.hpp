@@ -15,7 +15,7 @@
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/table_extent.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/slabs.hpp"
+#include "pipeline/tool_rank/slabs.hpp"
 
 /// What every trace rank tells by itself: tables made where its events were read, one per question, and joined on rank
 /// 0 of the tool.
@@ -39,13 +39,12 @@ std::vector<Table> make_rank_tables(const analysis::RankEvents& events, const an
 /// system, CPU samples, the schedule of threads, overheads, facts of the run.
 LocalRank read_host_process(const Trace& trace, const TraceRankKey& key);
 
-/// Applies `to_new_clock`, a function of nanoseconds, to every point in time of a table.
-template <class ToNewClock>
-void move_times(Table& table, const ToNewClock& to_new_clock) {
+/// Every point in time of a table from trace time to job time.
+inline void move_times(Table& table, const clock::TraceClock& clock) {
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     if (table.schema.columns[c].kind != ColumnKind::time) continue;
     for (std::int64_t& time_ns : std::get<std::vector<std::int64_t>>(table.columns[c])) {
-      if (time_ns != no_time) time_ns = to_new_clock(time_ns);
+      time_ns = clock(TraceTime(time_ns)).ns;
     }
   }
 }

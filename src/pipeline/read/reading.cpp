@@ -14,9 +14,9 @@
 #include "exchange/agree.hpp"
 #include "exchange/communicator.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/pack.hpp"
-#include "pipeline/run/phases.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
+#include "pipeline/tool_rank/pack.hpp"
+#include "pipeline/tool_rank/phases.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -27,7 +27,7 @@ AgreedWindows agree_on_windows(const exchange::Communicator& communicator, std::
   std::vector<analysis::ProcessSteps> mine;
   for (const LocalTrace& trace : local_traces) {
     for (const auto& [process, steps] : trace.recorded_steps)
-      mine.push_back(analysis::tell_steps(steps, clock::session_start_ns(trace.facts.session, 0)));
+      mine.push_back(analysis::tell_steps(steps, clock::session_start(trace.facts.session, 0).ns));
   }
   const std::string bytes = pack(mine);
   const auto gathered = communicator.all_gather(std::span<const char>(bytes));
@@ -46,7 +46,7 @@ AgreedWindows agree_on_windows(const exchange::Communicator& communicator, std::
     bool differs = false;
     for (const auto& [process, steps] : trace.recorded_steps) {
       const Interval window =
-          analysis::window_in_trace(windows[first++], steps, clock::session_start_ns(trace.facts.session, 0));
+          analysis::window_in_trace(windows[first++], steps, clock::session_start(trace.facts.session, 0).ns);
       const Interval& own = trace.windows.at(process);
       // Where nothing was recorded between both, they are the same.
       const bool begins_alike =

@@ -9,9 +9,9 @@
 #include "nsys_explain/model/job_report.hpp"
 #include "pipeline/read/local_traces.hpp"
 #include "pipeline/read/unfinished_run.hpp"
-#include "pipeline/run/job.hpp"
-#include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/phases.hpp"
+#include "pipeline/tool_rank/job.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
+#include "pipeline/tool_rank/phases.hpp"
 
 /// The phase in which each tool rank reads its own traces.
 namespace nsys_explain::pipeline {

@@ -37,18 +37,18 @@ bool is_time(Nanoseconds time_ns) {
 }
 
 /// In enter order, numbered as Arrival says.
-bool are_arrivals(const std::vector<Arrival>& arrivals, std::size_t steps) {
+bool are_arrivals(const std::vector<TraceArrival>& arrivals, std::size_t steps) {
   std::map<std::uint64_t, std::int32_t> next_position;
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    const Arrival& one = arrivals[i];
+    const TraceArrival& one = arrivals[i];
     const bool is_named_throughout =
         is_named(one.operation, Operation::barrier) && is_named(one.evidence, Evidence::kernel_name) &&
         is_named(one.timing_source, TimingSource::host_call) && is_named(one.directions, Directions::both);
     const bool is_in_order = one.index == static_cast<std::int64_t>(i) &&
                              one.position == next_position[one.communicator]++ &&
-                             (i == 0 || arrivals[i - 1].enter_ns <= one.enter_ns);
-    const bool has_times = is_time(one.enter_ns) && is_time(one.exit_ns) && is_time(one.work_ns) &&
-                           one.enter_ns != no_time && one.enter_ns <= one.exit_ns;
+                             (i == 0 || arrivals[i - 1].enter <= one.enter);
+    const bool has_times = is_time(one.enter.ns) && is_time(one.exit.ns) && is_time(one.work_ns) &&
+                           one.enter.ns != no_time && one.enter <= one.exit;
     const bool has_places = is_place(one.step, steps) && one.peer_or_root >= several_peers && one.call_bytes >= -1;
     if (!is_named_throughout || !is_in_order || !has_times || !has_places || !is_bool(one.blocking) ||
         !is_bool(one.by_tree) || !is_bool(one.continues))
@@ -58,17 +58,17 @@ bool are_arrivals(const std::vector<Arrival>& arrivals, std::size_t steps) {
 }
 
 /// What a piece waits for comes before it, so that nobody goes round in circles.
-bool are_pieces(const std::vector<analysis::ActivityPiece>& pieces, std::size_t arrivals) {
+bool are_pieces(const std::vector<analysis::TracePiece>& pieces, std::size_t arrivals) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const analysis::ActivityPiece& one = pieces[i];
+    const analysis::TracePiece& one = pieces[i];
     const bool is_collective = one.kind == analysis::PieceKind::collective;
     const bool has_places = std::all_of(one.waits.begin(), one.waits.end(),
                                         [&](const analysis::PieceWait& wait) { return is_place(wait.piece, i); }) &&
                             is_bool(one.inferred) && is_bool(one.contradicted) &&
                             is_place(one.arrival, is_collective ? arrivals : arrivals + 1) &&
                             (!is_collective || one.arrival >= 0);
-    if (!is_named(one.kind, analysis::PieceKind::host_wait) || !has_places || !is_time(one.start_ns) ||
-        !is_time(one.end_ns)) {
+    if (!is_named(one.kind, analysis::PieceKind::host_wait) || !has_places || !is_time(one.start.ns) ||
+        !is_time(one.end.ns)) {
       return false;
     }
   }
@@ -96,7 +96,7 @@ bool are_indices(const std::vector<std::int32_t>& indices, std::size_t steps) {
 
 bool can_be_read(const LocalRank& rank) {
   const std::size_t arrivals = rank.arrivals.size();
-  const std::vector<analysis::ActivityPiece> pieces = rank.pieces.rows();
+  const std::vector<analysis::TracePiece> pieces = rank.pieces.rows();
   return are_steps(rank.steps) && are_indices(rank.steps_with_more, rank.steps.start_ns.size()) &&
          are_arrivals(rank.arrivals, rank.steps.start_ns.size()) && rank.profiles.rows().size() == arrivals &&
          are_pieces(pieces, arrivals) && are_stretches(rank.exposed.rows(), arrivals) && are_whole(rank.tables);

@@ -11,8 +11,8 @@
 #include "exchange/communicator.hpp"
 #include "ingest/input_file.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/memory_budget.hpp"
-#include "pipeline/run/phases.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
+#include "pipeline/tool_rank/phases.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

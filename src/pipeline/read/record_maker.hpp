@@ -6,8 +6,8 @@
 
 #include "nsys_explain/ingest/discovery.hpp"
 #include "pipeline/read/unfinished_run.hpp"
-#include "pipeline/run/job.hpp"
-#include "pipeline/run/user_options.hpp"
+#include "pipeline/tool_rank/job.hpp"
+#include "pipeline/tool_rank/user_options.hpp"
 
 namespace nsys_explain::pipeline {
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "model/sparing_growth.hpp"
-#include "pipeline/run/slabs.hpp"
+#include "pipeline/tool_rank/slabs.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -5,7 +5,7 @@
 #include "ingest/input_file.hpp"
 #include "pipeline/read/code_digest.hpp"
 #include "pipeline/read/record_checks.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain {
 
@@ -46,9 +46,9 @@ Rows<T> packed(std::vector<T>& rows) {
 /// Naming every member in a binding keeps this complete: one more member, and it does not compile.
 template <class Archive>
 void serialize(Archive& archive, LocalRank& rank) {
-  auto& [key, trace_rank, session, budget, arrivals, steps, with_more, path, kernel_names, profiles, pieces, exposed,
-         memberships, names, tables, to_job_time] = rank;
-  // Number, session, path and clock come later, from all traces together.
+  auto& [key, trace_rank, session, budget, arrivals, steps, with_more, timeline, kernel_names, profiles, pieces,
+         exposed, memberships, names, tables, clock] = rank;
+  // Number, session, timeline and clock come later, from all traces together.
   archive(key, budget, packed(arrivals), steps.source, packed(steps.start_ns), steps.end_ns, steps.numbered,
           steps.first_number, with_more, kernel_names, profiles, pieces, exposed, packed(memberships), names, tables);
 }
@@ -73,7 +73,7 @@ std::string agreed_text(const ingest::AssignedTrace& trace, const ReadSettings& 
 std::string record_key(const ingest::AssignedTrace& trace, const ReadSettings& settings) {
   return fmt::format(
       "{} {} trace {} {} {} {} {} | bytes {} modified {} sample {:x} | options {:x} epoch {} reader {} |{} | {}",
-      NSYS_EXPLAIN_VERSION, code_digest(), sizeof(Arrival), sizeof(WorkProfile), sizeof(analysis::ActivityPiece),
+      NSYS_EXPLAIN_VERSION, code_digest(), sizeof(TraceArrival), sizeof(WorkProfile), sizeof(analysis::TracePiece),
       sizeof(Budget), sizeof(analysis::Steps), trace.bytes, trace.modified_ns, trace.sample_hash,
       settings.options.reading_digest, settings.epoch_utc_ns, static_cast<int>(settings.reader),
       agreed_text(trace, settings), trace.name);

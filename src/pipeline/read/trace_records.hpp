@@ -8,7 +8,7 @@
 
 #include "nsys_explain/ingest/discovery.hpp"
 #include "pipeline/read/local_traces.hpp"
-#include "pipeline/run/record_directory.hpp"
+#include "pipeline/tool_rank/record_directory.hpp"
 
 namespace nsys_explain::pipeline {
 

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "exchange/agree.hpp"
-#include "pipeline/run/own_files.hpp"
-#include "pipeline/run/pack.hpp"
-#include "pipeline/run/user_options.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
+#include "pipeline/tool_rank/pack.hpp"
+#include "pipeline/tool_rank/user_options.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -8,7 +8,7 @@
 #include "exchange/communicator.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "pipeline/read/trace_records.hpp"
-#include "pipeline/run/job.hpp"
+#include "pipeline/tool_rank/job.hpp"
 
 /// What a run leaves behind that is cut off (a signal, a lost host, a timeout), and how another one takes it up.
 ///

@@ -7,7 +7,7 @@
 
 #include "exchange/communicator.hpp"
 #include "pipeline/match/cross_rank.hpp"
-#include "pipeline/run/slabs.hpp"
+#include "pipeline/tool_rank/slabs.hpp"
 #include "pipeline/write/tables.hpp"
 
 namespace nsys_explain::pipeline {

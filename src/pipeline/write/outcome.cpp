@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/run/own_files.hpp"
-#include "pipeline/run/whole_file.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
+#include "pipeline/tool_rank/whole_file.hpp"
 #include "report/report.hpp"
 
 namespace nsys_explain::pipeline {

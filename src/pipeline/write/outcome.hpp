@@ -4,7 +4,7 @@
 #include <string>
 
 #include "nsys_explain/model/job_report.hpp"
-#include "pipeline/run/job.hpp"
+#include "pipeline/tool_rank/job.hpp"
 
 /// What a run tells whoever started it.
 namespace nsys_explain::pipeline {

@@ -12,7 +12,7 @@
 #include "nsys_explain/model/job_report.hpp"
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/match/cross_rank.hpp"
-#include "pipeline/run/job.hpp"
+#include "pipeline/tool_rank/job.hpp"
 
 namespace nsys_explain::pipeline {
 

@@ -48,7 +48,7 @@ Table instances_chunk(std::span<const InstanceRow> rows,
     const auto c = static_cast<std::size_t>(row.communicator);
     writer << first_instance[c] + i.sequence << std::string_view(communicators[c].name) << i.sequence
            << operation_name(i.operation) << i.message_bytes << std::int64_t{i.members} << std::int64_t{i.arrivals}
-           << i.first_enter_ns << i.last_enter_ns << i.last_enter_ns - i.first_enter_ns << i.skew_uncertainty_ns
+           << i.first_enter.ns << i.last_enter.ns << i.last_enter - i.first_enter << i.skew_uncertainty_ns
            << std::int64_t{i.last_trace_rank} << i.resolved << i.transfer_ns << i.feasible << i.caused_wait_ns
            << i.end_residual_ns;
   }
@@ -61,7 +61,7 @@ Table arrivals_chunk(std::span<const ArrivalRow> rows) {
   for (const ArrivalRow& row : rows) {
     const Instance& i = *row.instance;
     const InstanceArrival& a = *row.arrival;
-    writer << row.number << std::int64_t{a.trace_rank} << a.enter_ns << a.exit_ns << wait_ns(i, a) << transfer_ns(i, a)
+    writer << row.number << std::int64_t{a.trace_rank} << a.enter.ns << a.exit.ns << wait_ns(i, a) << transfer_ns(i, a)
            << a.own_lateness_ns << inherited_lateness_ns(i, a) << timing_source_name(a.timing_source);
   }
   return table;

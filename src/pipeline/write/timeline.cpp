@@ -17,11 +17,9 @@
 
 #include "analysis/tables/timeline.hpp"
 #include "analysis/window/window.hpp"
-#include "clock/job_time.hpp"
-#include "clock/level_zero.hpp"
 #include "exchange/agree.hpp"
-#include "pipeline/run/pack.hpp"
-#include "pipeline/run/whole_file.hpp"
+#include "pipeline/tool_rank/pack.hpp"
+#include "pipeline/tool_rank/whole_file.hpp"
 #include "pipeline/write/instance_rounds.hpp"
 #include "pipeline/write/outputs.hpp"
 #include "report/perfetto.hpp"
@@ -88,12 +86,12 @@ class LocalTimelines {
  public:
   explicit LocalTimelines(const TimelineRequest& request) : request_(request) {}
 
-  void add(std::int32_t trace_rank, Timeline timeline, const std::function<Nanoseconds(Nanoseconds)>& to_job_time) {
+  void add(std::int32_t trace_rank, Timeline timeline, const clock::TraceClock& clock) {
     const auto first_name = static_cast<std::uint32_t>(names_.size());
     std::move(timeline.names.begin(), timeline.names.end(), std::back_inserter(names_));
     for (TimelineEvent& event : timeline.events) {
-      event.start_ns = to_job_time(event.start_ns);
-      event.end_ns = to_job_time(event.end_ns);
+      event.start_ns = clock(TraceTime(event.start_ns)).ns;
+      event.end_ns = clock(TraceTime(event.end_ns)).ns;
       event.trace_rank = trace_rank;
       event.name += first_name;
       if (event.arguments != TimelineEvent::no_arguments) event.arguments += first_name;
@@ -134,15 +132,10 @@ void read_timelines(const Inquiry& inquiry, LocalTimelines& timelines) {
         [&, &local = ranks](const TraceRankKey& key, const analysis::RankEvents& events) {
           for (const LocalRank* rank : local) {
             if (!(rank->key == key)) continue;
-            const SessionClock& session = inquiry.clock.sessions[rank->session];
-            const Nanoseconds start_ns =
-                clock::session_start_ns(inquiry.job.sessions[rank->session], inquiry.job.epoch_utc_ns);
             const Interval whole{std::numeric_limits<Nanoseconds>::min(), std::numeric_limits<Nanoseconds>::max()};
             Timeline timeline = analysis::timeline_of(events, whole);
             analysis::add_link_traffic(events, timeline);
-            timelines.add(rank->trace_rank, std::move(timeline), [&](Nanoseconds time_ns) {
-              return clock::to_job_time(session, inquiry.clock.pivot_ns, time_ns + start_ns);
-            });
+            timelines.add(rank->trace_rank, std::move(timeline), rank->clock);
           }
         });
   }
@@ -170,7 +163,7 @@ std::vector<std::string> agree_on_names(const exchange::Communicator& communicat
 }
 
 bool is_shown(const Instance& instance, const Interval& window) {
-  return instance.last_enter_ns >= window.start_ns && instance.last_enter_ns < window.end_ns;
+  return instance.last_enter.ns >= window.start_ns && instance.last_enter.ns < window.end_ns;
 }
 
 /// Collective: the latest end of the window with which no more events are shown than asked for.
@@ -185,7 +178,7 @@ Nanoseconds find_end(const exchange::Communicator& communicator, const TimelineR
     for (const Instance& instance : block.instances) {
       if (!is_shown(instance, request.window)) continue;
       times.insert(times.end(), static_cast<std::size_t>(events_per_arrival * instance.arrivals),
-                   instance.last_enter_ns);
+                   instance.last_enter.ns);
     }
   }
   std::sort(times.begin(), times.end());
@@ -242,7 +235,7 @@ void write_collectives(InstanceRound round, const Inquiry& inquiry, std::span<co
     if (!is_shown(row.instance, window)) continue;
     // Viewers take slices of equal starts by falling length, and arrows in the order in which they take their slices.
     std::sort(arrivals.begin(), arrivals.end(), [](const InstanceArrival& a, const InstanceArrival& b) {
-      return std::tuple(a.enter_ns, -a.exit_ns, a.trace_rank) < std::tuple(b.enter_ns, -b.exit_ns, b.trace_rank);
+      return std::tuple(a.enter, b.exit, a.trace_rank) < std::tuple(b.enter, a.exit, b.trace_rank);
     });
     const auto c = static_cast<std::size_t>(row.communicator);
     file.write(trace.collective(
@@ -266,7 +259,7 @@ Nanoseconds find_shift(const exchange::Communicator& communicator, const CrossRa
   Nanoseconds earliest_ns = 0;
   for (const TimelineEvent& event : events) earliest_ns = std::min(earliest_ns, event.start_ns);
   for (const MatchedBlock& block : cross.blocks) {
-    for (const Instance& instance : block.instances) earliest_ns = std::min(earliest_ns, instance.first_enter_ns);
+    for (const Instance& instance : block.instances) earliest_ns = std::min(earliest_ns, instance.first_enter.ns);
   }
   return communicator.maximum(-earliest_ns);
 }

@@ -3,7 +3,7 @@
 #include <iosfwd>
 
 #include "pipeline/investigate/investigation.hpp"
-#include "pipeline/run/job.hpp"
+#include "pipeline/tool_rank/job.hpp"
 
 namespace nsys_explain::pipeline {
 

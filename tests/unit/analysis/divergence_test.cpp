@@ -89,13 +89,13 @@ TEST(WorkEvents, AreThoseBetweenTwoLaunchesOfCommunication) {
   rank.kernel("after", 160 * us, 420 * us, 500 * us);
   const RankEvents events = rank.events();
   std::vector<std::string> texts;
-  for (const WorkEvent& event : work_events(events, 310 * us)) {
+  for (const WorkEvent& event : work_events(events, TraceTime(310 * us))) {
     texts.push_back(std::string(work_event_kind_name(event.kind)) + " " + event.name + " " + event.shape + " " +
                     std::to_string(event.start_ns / us) + " " + std::to_string(event.duration_ns / us));
   }
   EXPECT_THAT(texts, ElementsAre("kernel x 4x1x1 of 1x1x1 10 20", "call cudaStreamSynchronize  20 1",
                                  "range gc.collect  30 50", "copy copy host to device 1000 bytes 90 10"));
-  EXPECT_TRUE(work_events(events, 311 * us).empty());
+  EXPECT_TRUE(work_events(events, TraceTime(311 * us)).empty());
 }
 
 TEST(WorkEvents, CallsTellWhoMadeThemWhereBacktracesWereRecorded) {
@@ -110,7 +110,7 @@ TEST(WorkEvents, CallsTellWhoMadeThemWhereBacktracesWereRecorded) {
   rank.kernel("nccl2", 150 * us, 310 * us, 400 * us);
   const RankEvents events = rank.events();
   std::vector<std::string> texts;
-  for (const WorkEvent& event : work_events(events, 310 * us))
+  for (const WorkEvent& event : work_events(events, TraceTime(310 * us)))
     if (event.kind == WorkEventKind::call) texts.push_back(event.name + " " + event.shape);
   EXPECT_THAT(texts, ElementsAre("cudaMalloc from grow < load", "cudaFree "));
 }
@@ -127,7 +127,7 @@ TEST(WorkEvents, RangesThatLaunchCountWithoutThoseInsideAndNameTheirKernels) {
   rank.kernel("nccl2", 1000 * us, 1100 * us, 1200 * us);
   const RankEvents events = rank.events();
   std::vector<std::string> texts;
-  for (const WorkEvent& event : work_events(events, 1100 * us))
+  for (const WorkEvent& event : work_events(events, TraceTime(1100 * us)))
     texts.push_back(event.name + " " + std::to_string(event.duration_ns / us) + " " + event.range);
   EXPECT_THAT(texts, ElementsAre("evaluate 580 ", "load 300 ", "x 100 evaluate", "y 10 small"));
 }

@@ -15,10 +15,10 @@ using testing::RankFixture;
 
 constexpr Nanoseconds us = 1000;
 
-Arrival reduction(Nanoseconds enter_ns, Nanoseconds exit_ns, std::int32_t index) {
-  Arrival arrival;
-  arrival.enter_ns = enter_ns;
-  arrival.exit_ns = exit_ns;
+TraceArrival reduction(Nanoseconds enter_ns, Nanoseconds exit_ns, std::int32_t index) {
+  TraceArrival arrival;
+  arrival.enter = TraceTime(enter_ns);
+  arrival.exit = TraceTime(exit_ns);
   arrival.index = index;
   arrival.operation = Operation::all_reduce;
   return arrival;

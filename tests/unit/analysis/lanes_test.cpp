@@ -14,17 +14,17 @@ constexpr Nanoseconds us = 1000;
 /// Compute from 0 to `enter_ns`, busy for `busy_ns` of it, then a collective that all leave at 960 us.
 struct LaneRank {
   LaneRank(Nanoseconds enter_ns, Nanoseconds busy_ns) {
-    pieces[0].end_ns = enter_ns;
+    pieces[0].end = JobTime(enter_ns);
     pieces[0].gpu_ns = static_cast<std::uint32_t>(busy_ns);
     pieces[1].kind = PieceKind::collective;
-    pieces[1].start_ns = arrivals[0].enter_ns = enter_ns;
-    pieces[1].end_ns = arrivals[0].exit_ns = 960 * us;
+    pieces[1].start = arrivals[0].enter = JobTime(enter_ns);
+    pieces[1].end = arrivals[0].exit = JobTime(960 * us);
     pieces[1].arrival = 0;
     arrivals[0].instance = 7;
   }
   ReplayRank rank() const { return {pieces, arrivals}; }
 
-  std::array<ActivityPiece, 2> pieces;
+  std::array<JobPiece, 2> pieces;
   std::array<ReplayArrival, 1> arrivals;
 };
 
@@ -51,7 +51,7 @@ TEST(Lanes, WaitingLastsUpToTheLatestEnterAndComputeHidesIt) {
 TEST(Lanes, AComputingRankIsNotSeenToWait) {
   LaneRank early(480 * us, 480 * us);
   const LaneRank late(720 * us, 720 * us);
-  early.pieces[0].end_ns = 600 * us;  // beside its own collective, busy for 4 of 5 us
+  early.pieces[0].end = JobTime(600 * us);  // beside its own collective, busy for 4 of 5 us
   const JobGraph graph({early.rank(), late.rank()});
   const RankLanes lanes = lanes_of(graph, std::array{0, 1}, {}, 0);
   EXPECT_EQ(lanes.spans[0].step, -1);  // no steps are known

@@ -64,12 +64,12 @@ TEST(Layers, TimesAddUpOverSteps) {
   for (Nanoseconds step = 0; step < 3; ++step) add_step(rank, 1000 * step);
   rank.kernel("odd", 3000, 3010);  // a step that runs something else
   const RankEvents made = rank.events();
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   for (Nanoseconds step = 0; step < 3; ++step)
     for (Nanoseconds layer = 0; layer < 3; ++layer) {
-      Arrival& arrival = arrivals.emplace_back();
-      arrival.enter_ns = 1000 * step + 30 + 300 * layer + 130;
-      arrival.exit_ns = arrival.enter_ns + 100;
+      TraceArrival& arrival = arrivals.emplace_back();
+      arrival.enter = TraceTime(1000 * step + 30 + 300 * layer + 130);
+      arrival.exit = arrival.enter + 100;
     }
   const RankEvents events{made.trace, made.process, made.device, made.launches, made.communication_kinds, arrivals};
   Steps steps;

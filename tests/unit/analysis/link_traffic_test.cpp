@@ -21,9 +21,9 @@ struct Rank {
     trace.processes[0].devices.resize(1);
     device().kernels.push_back({0, 300'000 * us, 0, 0});
     for (int step = 0; step < 30; ++step) {
-      Arrival arrival;
-      arrival.enter_ns = step * 10'000 * us + 4'000 * us;
-      arrival.exit_ns = arrival.enter_ns + 2'000 * us;
+      TraceArrival arrival;
+      arrival.enter = TraceTime(step * 10'000 * us + 4'000 * us);
+      arrival.exit = arrival.enter + 2'000 * us;
       arrival.operation = step % 2 == 0 ? Operation::all_reduce : Operation::all_gather;
       arrivals.push_back(arrival);
     }
@@ -49,7 +49,7 @@ struct Rank {
   }
 
   Trace trace;
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
 };
 
 TEST(LinkTraffic, RequestsAndResponsesAreSummed) {

@@ -19,10 +19,18 @@ using testing::RankFixture;
 
 constexpr Nanoseconds us = 1000;
 
-Arrival arrival_at(Nanoseconds enter_ns, Nanoseconds exit_ns, std::int32_t index) {
-  Arrival arrival;
-  arrival.enter_ns = enter_ns;
-  arrival.exit_ns = exit_ns;
+/// By a clock that needs no correction.
+std::vector<JobPiece> folded(const RankEvents& events, std::span<const TraceArrival> arrivals) {
+  std::vector<JobPiece> pieces;
+  for (const TracePiece& piece : fold_activity(events, arrivals))
+    pieces.push_back({piece, JobTime(piece.start.ns), JobTime(piece.end.ns)});
+  return pieces;
+}
+
+TraceArrival arrival_at(Nanoseconds enter_ns, Nanoseconds exit_ns, std::int32_t index) {
+  TraceArrival arrival;
+  arrival.enter = TraceTime(enter_ns);
+  arrival.exit = TraceTime(exit_ns);
   arrival.index = index;
   arrival.stream = 1;
   return arrival;
@@ -36,27 +44,27 @@ struct MadeRank {
     fixture.kernel("ncclAllReduce", 12 * us, work_ns, exit_ns);
     fixture.kernel("adam", 14 * us, exit_ns, exit_ns + 50 * us);
     arrivals = {arrival_at(work_ns, exit_ns, 0)};
-    pieces = fold_activity(fixture.events(), arrivals);
+    pieces = folded(fixture.events(), arrivals);
     ReplayArrival met;
-    met.enter_ns = work_ns;
-    met.exit_ns = exit_ns;
+    met.enter = JobTime(work_ns);
+    met.exit = JobTime(exit_ns);
     met.instance = 0;
-    met.place = 1;
+    met.position = 1;
     met.step = 0;
     of_replay = {met};
   }
   ReplayRank rank() const { return {pieces, of_replay}; }
 
   RankFixture fixture;
-  std::vector<Arrival> arrivals;
-  std::vector<ActivityPiece> pieces;
+  std::vector<TraceArrival> arrivals;
+  std::vector<JobPiece> pieces;
   std::vector<ReplayArrival> of_replay;
 };
 
 TEST(ActivityGraph, SlackIsHowMuchLaterWhatIsWaitedForCouldHaveBeen) {
   const MadeRank rank(520 * us, 600 * us);
   ASSERT_EQ(rank.pieces.size(), 3U);
-  const ActivityPiece &gemm = rank.pieces[0], &reduce = rank.pieces[1], &adam = rank.pieces[2];
+  const JobPiece &gemm = rank.pieces[0], &reduce = rank.pieces[1], &adam = rank.pieces[2];
   EXPECT_EQ(gemm.kind, PieceKind::compute);
   EXPECT_EQ(gemm.after_host_ns, 0U);
   EXPECT_EQ(gemm.gpu_ns, 500U * us);
@@ -84,23 +92,22 @@ struct WaitingRank {
     kernel("gemm", 3, 102 * us, 200 * us, 7);
     kernel("gemm", 5, 202 * us, 300 * us, 7);
     kernel("ncclAllReduce", 4, 500 * us, 600 * us, 20);
-    pieces =
-        fold_activity(rank.events(), std::vector{arrival_at(100 * us, 500 * us, 0), arrival_at(500 * us, 600 * us, 1)});
+    pieces = folded(rank.events(), std::vector{arrival_at(100 * us, 500 * us, 0), arrival_at(500 * us, 600 * us, 1)});
   }
   OneRank rank;
-  std::vector<ActivityPiece> pieces;
+  std::vector<JobPiece> pieces;
 };
 
 TEST(JobGraph, WhatStartedDuringAWaitDidNotWaitForIt) {
   const auto piece = [](PieceKind kind, Nanoseconds start_ns) {
-    ActivityPiece made;
+    JobPiece made;
     made.kind = kind;
-    made.start_ns = made.end_ns = start_ns;
+    made.start = made.end = JobTime(start_ns);
     return made;
   };
   // In the order of launches; a wait has the time at which it returned.
-  const std::vector<ActivityPiece> pieces = {piece(PieceKind::host_wait, 40), piece(PieceKind::host_wait, 100),
-                                             piece(PieceKind::compute, 50), piece(PieceKind::compute, 150)};
+  const std::vector<JobPiece> pieces = {piece(PieceKind::host_wait, 40), piece(PieceKind::host_wait, 100),
+                                        piece(PieceKind::compute, 50), piece(PieceKind::compute, 150)};
   const JobGraph graph({ReplayRank{pieces, {}}});
   EXPECT_EQ(graph.host_wait_before, (std::vector<std::int32_t>{-1, 0, 0, 1}));
 }
@@ -109,10 +116,10 @@ TEST(ActivityGraph, IdsTellWhatWasLaunchedBeforeWhatRanLater) {
   for (const bool in_graph : {true, false}) {  // by node, and without any call
     const WaitingRank waiting(in_graph);
     ASSERT_EQ(waiting.pieces.size(), 5U);
-    const ActivityPiece& reduce = waiting.pieces[3];
-    EXPECT_EQ(reduce.start_ns, 500 * us);
+    const JobPiece& reduce = waiting.pieces[3];
+    EXPECT_EQ(reduce.start.ns, 500 * us);
     EXPECT_EQ(reduce.waits[0].piece, 2);
-    EXPECT_EQ(waiting.pieces[2].end_ns, 200 * us) << "gemm 3, and not gemm 5";
+    EXPECT_EQ(waiting.pieces[2].end.ns, 200 * us) << "gemm 3, and not gemm 5";
     EXPECT_EQ(reduce.waits[0].slack_ns, 300U * us);
     EXPECT_EQ(waiting.pieces[4].arrival, 2) << "gemm 5 comes after both";
   }
@@ -123,9 +130,9 @@ TEST(ActivityGraph, NodesThatRanInAnotherOrderOnOneStreamTellNothing) {
   rank.call("cudaGraphLaunch", 0, 5 * us, 9);
   for (const std::uint32_t node : {3U, 1U})
     rank.kernel("gemm", (10 + 50 * (3 - node)) * us, (50 + 50 * (3 - node)) * us, 9).graph_node_id = node;
-  const std::vector<ActivityPiece> pieces = fold_activity(rank.events(), {});
+  const std::vector<JobPiece> pieces = folded(rank.events(), {});
   ASSERT_EQ(pieces.size(), 2U);
-  EXPECT_EQ(pieces[0].start_ns, 10 * us);
+  EXPECT_EQ(pieces[0].start.ns, 10 * us);
   EXPECT_EQ(pieces[1].waits[0].piece, 0);
 }
 
@@ -134,7 +141,7 @@ TEST(ActivityGraph, AHostThatWaitsForTheGpuGoesOnFromThere) {
   fixture.kernel("gemm", 10 * us, 20 * us, 300 * us);
   fixture.call("cudaStreamSynchronize", 30 * us, 310 * us);
   fixture.kernel("gemm", 400 * us, 410 * us, 500 * us);
-  const std::vector<ActivityPiece> pieces = fold_activity(fixture.events(), {});
+  const std::vector<JobPiece> pieces = folded(fixture.events(), {});
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[1].kind, PieceKind::host_wait);
   EXPECT_EQ(pieces[1].waits[1].piece, 0);
@@ -152,8 +159,8 @@ TEST(ActivityGraph, AThreadCannotLaunchWhileItWaits) {
     rank.call("cudaStreamSynchronize", 30 * us, 310 * us, 2);
     rank.call("cudaLaunchKernel", second_launch_ns, second_launch_ns + 2 * us, 3, thread);
     rank.kernel("gemm", 400 * us, 500 * us, 3);
-    const std::vector<ActivityPiece> pieces = fold_activity(rank.events(), {});
-    return std::any_of(pieces.begin(), pieces.end(), [](const ActivityPiece& piece) { return piece.contradicted; });
+    const std::vector<JobPiece> pieces = folded(rank.events(), {});
+    return std::any_of(pieces.begin(), pieces.end(), [](const JobPiece& piece) { return piece.contradicted; });
   };
   EXPECT_TRUE(is_contradicted(1, 290 * us));
   EXPECT_FALSE(is_contradicted(1, 310 * us)) << "once it has returned";
@@ -167,8 +174,8 @@ TEST(ActivityGraph, AKernelWhoseCallWasLostComesAfterWhatHadStarted) {
   rank.kernel("lost", 300 * us, 400 * us);
   rank.kernel("ncclAllReduce", 400 * us, 600 * us, 2);
   rank.kernel("b", 600 * us, 700 * us, 3);
-  const std::vector<Arrival> arrivals{arrival_at(400 * us, 600 * us, 0)};
-  const std::vector<ActivityPiece> pieces = fold_activity(rank.events(), arrivals);
+  const std::vector<TraceArrival> arrivals{arrival_at(400 * us, 600 * us, 0)};
+  const std::vector<JobPiece> pieces = folded(rank.events(), arrivals);
   ASSERT_EQ(pieces.size(), 3U);
   EXPECT_EQ(pieces[0].gpu_ns, 380U * us);  // with the one that was lost
   EXPECT_EQ(pieces[1].waits[0].slack_ns, 0U);
@@ -207,16 +214,16 @@ struct RecordedRank {
   }
 
   OneRank rank;
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   std::uint32_t next = 100;
 };
 
 TEST(ActivityGraph, StreamsWaitForWhatTheirEventsRecord) {
   RecordedRank made;
-  const std::vector<ActivityPiece> pieces = fold_activity(made.rank.events(), made.arrivals);
+  const std::vector<JobPiece> pieces = folded(made.rank.events(), made.arrivals);
   ASSERT_EQ(pieces.size(), 4U);
-  const ActivityPiece &first = pieces[0], &second = pieces[1], &reduce = pieces[2], &third = pieces[3];
-  EXPECT_EQ(first.end_ns, 200 * us);
+  const JobPiece &first = pieces[0], &second = pieces[1], &reduce = pieces[2], &third = pieces[3];
+  EXPECT_EQ(first.end.ns, 200 * us);
   EXPECT_EQ(second.waits[0].piece, 0);
   EXPECT_EQ(second.waits[0].slack_ns, 0U);
   EXPECT_EQ(reduce.kind, PieceKind::collective);
@@ -227,7 +234,7 @@ TEST(ActivityGraph, StreamsWaitForWhatTheirEventsRecord) {
   EXPECT_EQ(third.waits[0].slack_ns, 200U * us);
   EXPECT_EQ(third.waits[1].piece, 2);
   EXPECT_EQ(third.waits[1].slack_ns, 0U);
-  for (const ActivityPiece& piece : pieces) EXPECT_FALSE(piece.inferred);
+  for (const JobPiece& piece : pieces) EXPECT_FALSE(piece.inferred);
   const std::vector<ReplayArrival> arrivals(1);
   EXPECT_EQ(JobGraph({{pieces, arrivals}}).inferred_share(), 0);
 }
@@ -236,7 +243,7 @@ TEST(ActivityGraph, WithoutIdsOfRecordsTheLatestOfTheEventCounts) {
   RecordedRank made;
   for (EventRecord& record : made.rank.process().event_records) record.event_sync_id = 0;
   for (Synchronization& wait : made.rank.process().synchronizations) wait.event_sync_id = 0;
-  const std::vector<ActivityPiece> pieces = fold_activity(made.rank.events(), made.arrivals);
+  const std::vector<JobPiece> pieces = folded(made.rank.events(), made.arrivals);
   ASSERT_EQ(pieces.size(), 4U);
   EXPECT_EQ(pieces[2].waits[1].piece, 0);
   EXPECT_EQ(pieces[3].waits[1].piece, 2);
@@ -249,9 +256,9 @@ TEST(ActivityGraph, AHostWaitsForWhatItsCallNames) {
       made.rank.process().synchronizations.begin(),
       Synchronization{30 * us, 705 * us, 200, 0, 7, 0, 0, SyncKind::stream_wait_event});  // as nsys 2025.3 has it
   made.rank.process().api_calls.sort([](const ApiCall& a, const ApiCall& b) { return a.start_ns < b.start_ns; });
-  const std::vector<ActivityPiece> pieces = fold_activity(made.rank.events(), made.arrivals);
+  const std::vector<JobPiece> pieces = folded(made.rank.events(), made.arrivals);
   ASSERT_EQ(pieces.size(), 5U);
-  const ActivityPiece& wait = pieces[4];
+  const JobPiece& wait = pieces[4];
   EXPECT_EQ(wait.kind, PieceKind::host_wait);
   EXPECT_FALSE(wait.inferred);
   EXPECT_EQ(wait.waits[1].piece, 3);
@@ -303,28 +310,28 @@ TEST(Replay, ScenariosReplayedTogetherAreAsByThemselves) {
 TEST(Replay, ComputeBesideACollectiveIsOverEarlierWhereThatIs) {
   // Rank 0 enters at 100 us, computes 500 us beside the collective, of which a fifth is lost, and then waits for it;
   // rank 1 enters 400 us late.
-  const auto made = [](Nanoseconds enter_ns, std::vector<ActivityPiece>& pieces, std::vector<ReplayArrival>& arrivals) {
-    ActivityPiece work{0, enter_ns};
+  const auto made = [](Nanoseconds enter_ns, std::vector<JobPiece>& pieces, std::vector<ReplayArrival>& arrivals) {
+    JobPiece work{{}, JobTime(0), JobTime(enter_ns)};
     work.gpu_ns = static_cast<std::uint32_t>(enter_ns);
     work.after_host_ns = 0;
     work.arrival = 0;
-    ActivityPiece reduce{enter_ns, 610 * us};
+    JobPiece reduce{{}, JobTime(enter_ns), JobTime(610 * us)};
     reduce.kind = PieceKind::collective;
     reduce.waits[0] = {0, 0};
     reduce.arrival = 0;
     pieces = {work, reduce};
     ReplayArrival met;
-    met.enter_ns = enter_ns;
-    met.exit_ns = 610 * us;
+    met.enter = JobTime(enter_ns);
+    met.exit = JobTime(610 * us);
     met.instance = 0;
-    met.place = 1;
+    met.position = 1;
     arrivals = {met};
   };
-  std::vector<ActivityPiece> fast, slow;
+  std::vector<JobPiece> fast, slow;
   std::vector<ReplayArrival> fast_arrivals, slow_arrivals;
   made(100 * us, fast, fast_arrivals);
   made(500 * us, slow, slow_arrivals);
-  ActivityPiece beside{110 * us, 710 * us};
+  JobPiece beside{{}, JobTime(110 * us), JobTime(710 * us)};
   beside.waits[0] = {0, 0};
   beside.gpu_ns = 600 * us;
   beside.contention_ns = 100 * us;  // a fifth of the 500 us beside the collective
@@ -339,38 +346,37 @@ TEST(Replay, ComputeBesideACollectiveIsOverEarlierWhereThatIs) {
 
 TEST(Replay, AStepIsPredictedFromTheOneBefore) {
   // Rounds of 350 us, in the second of which rank 0 works 50 us longer: its all-reduce leaves 50 us later.
-  const auto made = [](Nanoseconds of_second_ns, std::vector<ActivityPiece>& pieces,
-                       std::vector<ReplayArrival>& arrivals) {
+  const auto made = [](Nanoseconds of_second_ns, std::vector<JobPiece>& pieces, std::vector<ReplayArrival>& arrivals) {
     Nanoseconds start_ns = 0, end_ns = 0;
     for (int step = 0; step < 3; ++step) {
       const Nanoseconds work_ns = step == 1 ? of_second_ns : 200 * us;
       end_ns = start_ns + (step == 1 ? 400 : 350) * us;
-      ActivityPiece work{start_ns, start_ns + work_ns};
+      JobPiece work{{}, JobTime(start_ns), JobTime(start_ns + work_ns)};
       work.gpu_ns = static_cast<std::uint32_t>(work_ns);
       if (step > 0) work.waits[1] = {static_cast<std::int32_t>(pieces.size()) - 1, 0};
       if (step == 0) work.after_host_ns = 0;
       work.arrival = step;
-      ActivityPiece reduce{start_ns + work_ns, end_ns};
+      JobPiece reduce{{}, JobTime(start_ns + work_ns), JobTime(end_ns)};
       reduce.kind = PieceKind::collective;
       reduce.waits[0] = {static_cast<std::int32_t>(pieces.size()), 0};
       reduce.arrival = step;
       pieces.push_back(work);
       pieces.push_back(reduce);
       ReplayArrival met;
-      met.enter_ns = start_ns + work_ns;
-      met.exit_ns = end_ns;
+      met.enter = JobTime(start_ns + work_ns);
+      met.exit = JobTime(end_ns);
       met.instance = step;
-      met.own_place = 1;
+      met.own_position = 1;
       met.step = step;
       arrivals.push_back(met);
       start_ns = end_ns;
     }
   };
-  std::vector<ActivityPiece> first, second;
+  std::vector<JobPiece> first, second;
   std::vector<ReplayArrival> first_arrivals, second_arrivals;
   made(250 * us, first, first_arrivals);
   made(200 * us, second, second_arrivals);
-  for (ReplayArrival& arrival : second_arrivals) arrival.own_place = 2;
+  for (ReplayArrival& arrival : second_arrivals) arrival.own_position = 2;
   const JobGraph graph({{first, first_arrivals}, {second, second_arrivals}});
   const Replay replay(graph, 3);
   EXPECT_EQ(replay.measured().step_ends_ns, (std::vector<Nanoseconds>{350 * us, 750 * us, 1100 * us}));
@@ -410,22 +416,22 @@ struct RankOfRounds {
       if (round == lost_round) continue;
       fixture.kernel("ncclAllReduce", launch_ns + us, start_ns + work_ns, start_ns + 350 * us);
       ReplayArrival met;
-      met.enter_ns = start_ns + work_ns;
-      met.exit_ns = start_ns + 350 * us;
+      met.enter = JobTime(start_ns + work_ns);
+      met.exit = JobTime(start_ns + 350 * us);
       met.instance = round;
-      met.place = static_cast<std::uint64_t>(round) + 1;
+      met.position = static_cast<std::uint64_t>(round) + 1;
       met.step = round;
-      arrivals.push_back(arrival_at(met.enter_ns, met.exit_ns, static_cast<std::int32_t>(arrivals.size())));
+      arrivals.push_back(arrival_at(met.enter.ns, met.exit.ns, static_cast<std::int32_t>(arrivals.size())));
       of_replay.push_back(met);
     }
     fixture.kernel("adam", 30 * us, (100 + rounds * 350) * us, (150 + rounds * 350) * us);
-    pieces = fold_activity(fixture.events(), arrivals);
+    pieces = folded(fixture.events(), arrivals);
   }
   ReplayRank rank() const { return {pieces, of_replay}; }
 
   RankFixture fixture;
-  std::vector<Arrival> arrivals;
-  std::vector<ActivityPiece> pieces;
+  std::vector<TraceArrival> arrivals;
+  std::vector<JobPiece> pieces;
   std::vector<ReplayArrival> of_replay;
 };
 
@@ -435,7 +441,7 @@ TEST(LostMembers, WhoseRecordWasLostWaitsAllTheSame) {
   const JobGraph graph({usual.rank(), lossy.rank(), slow.rank(), other.rank()});
   ASSERT_EQ(graph.lost.size(), 1U);
   EXPECT_EQ(graph.rank_of[graph.lost[0].after], 1U);
-  EXPECT_EQ(graph.piece(graph.lost[0].after).start_ns, 800 * us);
+  EXPECT_EQ(graph.piece(graph.lost[0].after).start.ns, 800 * us);
   const Replay replay(graph, RankOfRounds::rounds);
   EXPECT_EQ(replay.measured().end_ns, graph.end_ns);
   EXPECT_EQ(replay.run({{2}}).end_ns, graph.end_ns - 3 * 200 * us);
@@ -464,7 +470,7 @@ TEST(Replay, WithoutLaunchGapsTheGpuGoesOnAtOnce) {
   fixture.call("cudaStreamSynchronize", 30 * us, 310 * us);
   fixture.kernel("gemm", 400 * us, 410 * us, 500 * us);
   fixture.kernel("adam", 401 * us, 512 * us, 600 * us);  // in one row, 12 us later
-  const std::vector<ActivityPiece> pieces = fold_activity(fixture.events(), {});
+  const std::vector<JobPiece> pieces = folded(fixture.events(), {});
   const JobGraph graph({{pieces, {}}});
   Scenario scenario;
   scenario.has_launch_gaps = false;
@@ -529,7 +535,7 @@ TEST(CriticalPath, GoesBackThroughTheHostToWhatItWaitedFor) {
   fixture.kernel("gemm", 10 * us, 20 * us, 300 * us);
   fixture.call("cudaStreamSynchronize", 30 * us, 310 * us);
   fixture.kernel("gemm", 400 * us, 410 * us, 500 * us);
-  const std::vector<ActivityPiece> pieces = fold_activity(fixture.events(), {});
+  const std::vector<JobPiece> pieces = folded(fixture.events(), {});
   const JobGraph graph({{pieces, {}}});
   EXPECT_EQ(segments_of(find_critical_path(graph)),
             (std::vector<Segment>{{0, CriticalKind::compute, 20 * us, 300 * us},
@@ -544,7 +550,7 @@ TEST(CriticalPath, AKernelBesideAnotherCountsFromTheOthersEnd) {
   fixture.call("cudaStreamSynchronize", 15 * us, 16 * us);  // nothing was over: no wait
   fixture.kernel("b", 18 * us, 100 * us, 400 * us);
   fixture.kernel("c", 19 * us, 403 * us, 500 * us);
-  const std::vector<ActivityPiece> pieces = fold_activity(fixture.events(), {});
+  const std::vector<JobPiece> pieces = folded(fixture.events(), {});
   const JobGraph graph({{pieces, {}}});
   const std::vector<CriticalShare> shares = share_by_step(find_critical_path(graph), {});
   ASSERT_EQ(shares.size(), 1U);

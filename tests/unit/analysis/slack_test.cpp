@@ -12,36 +12,36 @@ namespace {
 
 /// Pieces of one trace rank, made by hand; times in ns.
 struct HandMadeRank {
-  ActivityPiece& add(PieceKind kind, Nanoseconds start_ns, Nanoseconds end_ns) {
-    ActivityPiece piece;
+  JobPiece& add(PieceKind kind, Nanoseconds start_ns, Nanoseconds end_ns) {
+    JobPiece piece;
     piece.kind = kind;
-    piece.start_ns = start_ns;
-    piece.end_ns = end_ns;
+    piece.start = JobTime(start_ns);
+    piece.end = JobTime(end_ns);
     pieces.push_back(piece);
     return pieces.back();
   }
   void compute(Nanoseconds start_ns, Nanoseconds end_ns, std::int32_t waits_for = -1, std::uint32_t after_ns = 0) {
-    ActivityPiece& piece = add(PieceKind::compute, start_ns, end_ns);
+    JobPiece& piece = add(PieceKind::compute, start_ns, end_ns);
     if (waits_for >= 0) piece.waits[1] = {waits_for, after_ns};
   }
   void collective(std::int64_t instance, Nanoseconds enter_ns, Nanoseconds exit_ns, std::int32_t step,
                   std::int32_t waits_for = -1, std::uint32_t after_ns = 0) {
-    ActivityPiece& piece = add(PieceKind::collective, enter_ns, exit_ns);
+    JobPiece& piece = add(PieceKind::collective, enter_ns, exit_ns);
     piece.arrival = static_cast<std::int32_t>(arrivals.size());
     if (waits_for >= 0) piece.waits[1] = {waits_for, after_ns};
     ReplayArrival arrival;
-    arrival.enter_ns = enter_ns;
-    arrival.exit_ns = exit_ns;
+    arrival.enter = JobTime(enter_ns);
+    arrival.exit = JobTime(exit_ns);
     arrival.instance = instance;
     arrival.step = step;
     arrivals.push_back(arrival);
   }
   void host_wait(Nanoseconds end_ns, std::int32_t waits_for) {
-    ActivityPiece& piece = add(PieceKind::host_wait, end_ns, end_ns);
+    JobPiece& piece = add(PieceKind::host_wait, end_ns, end_ns);
     piece.waits[1] = {waits_for, 0};
   }
 
-  std::vector<ActivityPiece> pieces;
+  std::vector<JobPiece> pieces;
   std::vector<ReplayArrival> arrivals;
 };
 
@@ -133,23 +133,23 @@ TEST(Slack, WithoutSizesThereIsNoBandwidth) {
 /// Arrivals of a trace rank: {step, operation, enter, exit, wait; below 0: not told}.
 RankTimeline timeline_of(
     const std::vector<std::tuple<std::int32_t, Operation, Nanoseconds, Nanoseconds, Nanoseconds>>& arrivals) {
-  RankTimeline path;
+  RankTimeline timeline;
   for (const auto& [step, operation, enter_ns, exit_ns, wait_ns] : arrivals) {
-    PathArrival arrival;
+    TimelineArrival arrival;
     arrival.step = step;
     arrival.operation = operation;
-    arrival.enter_ns = enter_ns;
-    arrival.exit_ns = exit_ns;
+    arrival.enter = TraceTime(enter_ns);
+    arrival.exit = TraceTime(exit_ns);
     Outcome outcome;
     outcome.matched = outcome.split_told = wait_ns >= 0;
     outcome.wait_ns = std::max<Nanoseconds>(wait_ns, 0);
-    path.arrivals.push_back(arrival);
-    path.outcomes.push_back(outcome);
+    timeline.arrivals.push_back(arrival);
+    timeline.outcomes.push_back(outcome);
   }
-  return path;
+  return timeline;
 }
 
-TEST(CollectivesInStep, TheNthOfEveryStepAreOnePlace) {
+TEST(CollectivesInStep, TheNthOfEveryStepAreOnePosition) {
   using enum Operation;
   const RankTimeline one = timeline_of({{-1, all_reduce, 0, 9, 1},
                                         {0, all_reduce, 10, 20, 4},
@@ -159,10 +159,10 @@ TEST(CollectivesInStep, TheNthOfEveryStepAreOnePlace) {
                                         {1, all_reduce, 140, 150, -1}});
   const RankTimeline other =
       timeline_of({{0, all_reduce, 10, 20, 1}, {0, all_reduce, 30, 50, 2}, {1, all_reduce, 110, 120, 3}});
-  std::vector<PlaceInSteps> places = places_in_steps(one);
-  const std::vector<PlaceInSteps> more = places_in_steps(other);
-  places.insert(places.end(), more.begin(), more.end());
-  const Table table = collectives_in_step_table(merge_places(places));
+  std::vector<PositionInSteps> positions = positions_in_steps(one);
+  const std::vector<PositionInSteps> more = positions_in_steps(other);
+  positions.insert(positions.end(), more.begin(), more.end());
+  const Table table = collectives_in_step_table(merge_positions(positions));
   ASSERT_EQ(table.row_count(), 3U);  // one step of the other rank has a single all-reduce and is left out
   const auto integers = [&](const char* name) { return column<std::int64_t>(table, name); };
   EXPECT_EQ(integers("place"), (std::vector<std::int64_t>{0, 1, 0}));

@@ -20,12 +20,12 @@ MatchedBlock block_of(std::vector<InstanceArrival> members) {
 }
 
 InstanceArrival member(std::int32_t rank, Nanoseconds enter, Nanoseconds exit) {
-  return {.enter_ns = enter, .exit_ns = exit, .trace_rank = rank};
+  return {.enter = JobTime(enter), .exit = JobTime(exit), .trace_rank = rank};
 }
 
 /// All clocks are related, every difference is known to 10 ns.
 const ClockKnowledge ten{[](std::int32_t) { return 0; },
-                         [](std::int32_t, std::int32_t, Nanoseconds) -> Nanoseconds { return 10; }};
+                         [](std::int32_t, std::int32_t, JobTime) -> Nanoseconds { return 10; }};
 
 /// Waits, then lateness where each member's work beyond its peers' is known.
 void compute_all(MatchedBlock& block, std::initializer_list<Nanoseconds> excess_work) {
@@ -41,8 +41,8 @@ TEST(Waits, WorkedExample) {
   MatchedBlock block = block_of({member(0, 1000, 1420), member(1, 1040, 1425), member(2, 1300, 1410)});
   compute_all(block, {-10, 0, 250});
   const Instance& instance = block.instances[0];
-  EXPECT_EQ(instance.first_enter_ns, 1000);
-  EXPECT_EQ(instance.last_enter_ns, 1300);
+  EXPECT_EQ(instance.first_enter.ns, 1000);
+  EXPECT_EQ(instance.last_enter.ns, 1300);
   EXPECT_EQ(instance.last_trace_rank, 2);
   EXPECT_TRUE(instance.resolved);
   EXPECT_TRUE(instance.feasible);
@@ -80,8 +80,8 @@ TEST(Waits, LastArriverBelowThreeUncertaintiesIsNotResolved) {
 TEST(Waits, TheUncertaintyIsThatOfTheLastTwoAtTheirTime) {
   // The clocks of ranks 1 and 2 are tied closely, and all of them drift apart with time.
   const ClockKnowledge clock{[](std::int32_t) { return 0; },
-                             [](std::int32_t a, std::int32_t b, Nanoseconds at_ns) -> Nanoseconds {
-                               return std::abs(a - b) * (at_ns < 50'000 ? 10 : 100);
+                             [](std::int32_t a, std::int32_t b, JobTime at) -> Nanoseconds {
+                               return std::abs(a - b) * (at.ns < 50'000 ? 10 : 100);
                              }};
   const std::vector<InstanceArrival> members{member(0, 0, 200), member(1, 100, 200), member(2, 150, 200)};
   MatchedBlock early = block_of(members);
@@ -89,7 +89,7 @@ TEST(Waits, TheUncertaintyIsThatOfTheLastTwoAtTheirTime) {
   EXPECT_EQ(early.instances[0].skew_uncertainty_ns, 10);
   EXPECT_TRUE(early.instances[0].resolved);
   std::vector<InstanceArrival> later = members;
-  for (InstanceArrival& arrival : later) arrival.enter_ns += 50'000, arrival.exit_ns += 50'000;
+  for (InstanceArrival& arrival : later) arrival.enter = arrival.enter + 50'000, arrival.exit = arrival.exit + 50'000;
   MatchedBlock late = block_of(later);
   compute_waits(late, clock);
   EXPECT_EQ(late.instances[0].skew_uncertainty_ns, 100);
@@ -135,7 +135,7 @@ TEST(Waits, WhoLeavesBeforeTheLastOneEntersDidNotWaitForIt) {
   EXPECT_EQ(wait_ns(block.instances[0], block.arrivals[1]), 450);
   EXPECT_EQ(block.instances[0].caused_wait_ns, 450);
   // 30 are within the clocks' uncertainty: it may have been there.
-  block.arrivals[0].exit_ns = 475;
+  block.arrivals[0].exit = JobTime(475);
   EXPECT_TRUE(stayed_for_last(block.instances[0], block.arrivals[0]));
 }
 

@@ -159,10 +159,10 @@ TEST(PartOfCall, FollowsTheName) {
   EXPECT_EQ(part_of_call("cudaEventRecord"), WorkPart::launching);
 }
 
-Arrival arrival(Nanoseconds enter_ns, Nanoseconds exit_ns, Nanoseconds work_ns) {
-  Arrival a;
-  a.enter_ns = enter_ns;
-  a.exit_ns = exit_ns;
+TraceArrival arrival(Nanoseconds enter_ns, Nanoseconds exit_ns, Nanoseconds work_ns) {
+  TraceArrival a;
+  a.enter = TraceTime(enter_ns);
+  a.exit = TraceTime(exit_ns);
   a.work_ns = work_ns;
   return a;
 }
@@ -194,7 +194,7 @@ TEST(WorkProfile, CountsKernelsByLaunchNotByExecution) {
   rank.kernel("nccl2", 30 * us, 350 * us, 400 * us);
   rank.kernel("z", 40 * us, 400 * us, 500 * us);
   const RankEvents events = rank.events();
-  const std::vector<Arrival> arrivals{arrival(100 * us, 300 * us, no_time), arrival(350 * us, 400 * us, 50 * us)};
+  const std::vector<TraceArrival> arrivals{arrival(100 * us, 300 * us, no_time), arrival(350 * us, 400 * us, 50 * us)};
   const auto profiles = profile_work(events, arrivals);
   ASSERT_EQ(profiles.size(), 2U);
   EXPECT_EQ(profiles[0].kernels, 0U);
@@ -216,7 +216,7 @@ TEST(WorkProfile, NodesOfAGraphAreInTheOrderOfTheProgramWhicheverStreamRanFirst)
     rank.kernel("y", 200 * us, 230 * us, 9).graph_node_id = 3;
     rank.kernel("nccl2", 450 * us, 500 * us, 9, 20).graph_node_id = 4;
     const RankEvents events = rank.events();
-    const std::vector<Arrival> arrivals{arrival(begin, 400 * us, no_time), arrival(450 * us, 500 * us, 50 * us)};
+    const std::vector<TraceArrival> arrivals{arrival(begin, 400 * us, no_time), arrival(450 * us, 500 * us, 50 * us)};
     const auto profiles = profile_work(events, arrivals);
     EXPECT_EQ(profiles[0].kernel_ns, 100 * us) << begin;
     EXPECT_EQ(profiles[1].kernel_ns, 30 * us) << begin;
@@ -231,8 +231,8 @@ TEST(WorkProfile, KernelsCountOnceWhereTwoCollectivesStartAtOnce) {
   rank.kernel("y", 30 * us, 300 * us, 320 * us);
   rank.kernel("nccl3", 40 * us, 330 * us, 340 * us);
   const RankEvents events = rank.events();
-  const std::vector<Arrival> arrivals{arrival(100 * us, 300 * us, no_time), arrival(100 * us, 200 * us, no_time),
-                                      arrival(330 * us, 340 * us, 30 * us)};
+  const std::vector<TraceArrival> arrivals{arrival(100 * us, 300 * us, no_time), arrival(100 * us, 200 * us, no_time),
+                                           arrival(330 * us, 340 * us, 30 * us)};
   const auto profiles = profile_work(events, arrivals);
   EXPECT_EQ(profiles[0].kernel_ns + profiles[1].kernel_ns, 30 * us);
   EXPECT_EQ(profiles[2].kernel_ns, 20 * us);
@@ -248,7 +248,7 @@ TEST(WorkProfile, HashTellsNamesAndGridsButNotOrderOrTime) {
     }
     rank.kernel("nccl", at_ns, at_ns + 5 * us, at_ns + 10 * us);
     const RankEvents events = rank.events();
-    const std::vector<Arrival> arrivals{arrival(at_ns + 5 * us, at_ns + 10 * us, 10 * us)};
+    const std::vector<TraceArrival> arrivals{arrival(at_ns + 5 * us, at_ns + 10 * us, 10 * us)};
     return profile_work(events, arrivals)[0].kernels_hash;
   };
   const std::uint64_t reference = hash({{"a", 1}, {"b", 2}}, 10 * us);
@@ -265,7 +265,7 @@ TEST(WorkProfile, PartsAddUpToTheWorkOfRandomRanks) {
       return std::uniform_int_distribution<Nanoseconds>(low, high)(random);
     };
     RankFixture rank;
-    std::vector<Arrival> arrivals;
+    std::vector<TraceArrival> arrivals;
     Nanoseconds host_ns = 0, gpu_ns = 0, latest_exit_ns = no_time;
     for (int i = 0; i < 200; ++i) {
       if (draw(0, 9) == 0) {
@@ -303,11 +303,11 @@ TEST(WorkProfile, ComputeThatResumesAtTheEndOfAShortCollectiveHadWaitedForIt) {
   rank.kernel("c", 40 * us, 320 * us, 335 * us);
   rank.kernel("d", 50 * us, 341 * us, 400 * us);
   const RankEvents events = rank.events();
-  std::vector<Arrival> arrivals(2);
-  arrivals[0].enter_ns = 201 * us;
-  arrivals[0].exit_ns = 220 * us;
-  arrivals[1].enter_ns = 250 * us;
-  arrivals[1].exit_ns = 340 * us;
+  std::vector<TraceArrival> arrivals(2);
+  arrivals[0].enter = TraceTime(201 * us);
+  arrivals[0].exit = TraceTime(220 * us);
+  arrivals[1].enter = TraceTime(250 * us);
+  arrivals[1].exit = TraceTime(340 * us);
   const std::vector<WorkProfile> profiles = profile_work(events, arrivals);
   EXPECT_EQ(profiles[0].compute_beside_ns, 0);
   EXPECT_EQ(profiles[1].compute_beside_ns, 85 * us);
@@ -325,10 +325,10 @@ TEST(WorkProfile, ACollectiveThatQueuedWasReadyOnceItWasLaunchedAndTheKernelsBef
   rank.kernel("nccl", 960 * us, 980 * us, 990 * us);  // the stream was free
   const RankEvents events = rank.events();
   const std::vector<std::pair<Nanoseconds, Nanoseconds>> times{{305, 700}, {701, 900}, {901, 950}, {980, 990}};
-  std::vector<Arrival> arrivals(times.size());
+  std::vector<TraceArrival> arrivals(times.size());
   for (std::size_t i = 0; i < times.size(); ++i) {
-    arrivals[i].enter_ns = times[i].first * us;
-    arrivals[i].exit_ns = times[i].second * us;
+    arrivals[i].enter = TraceTime(times[i].first * us);
+    arrivals[i].exit = TraceTime(times[i].second * us);
     arrivals[i].stream = 1;
   }
   std::vector<std::pair<Nanoseconds, Nanoseconds>> queued_and_beside;

@@ -25,8 +25,8 @@ TEST(LevelZero, EpochIsTheEarliestRecordedStart) {
   const std::vector<Session> sessions = {session("a", "h", no_time, no_time), session("b", "h", utc + 5, no_time),
                                          session("c", "h", utc + 2, no_time)};
   EXPECT_EQ(job_epoch_utc_ns(sessions), utc + 2);
-  EXPECT_EQ(session_start_ns(sessions[1], utc + 2), 3);
-  EXPECT_EQ(session_start_ns(sessions[0], utc + 2), 0);
+  EXPECT_EQ(session_start(sessions[1], utc + 2), SessionTime(3));
+  EXPECT_EQ(session_start(sessions[0], utc + 2), SessionTime(0));
   EXPECT_EQ(job_epoch_utc_ns({}), 0);
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "clock/job_time.hpp"
+#include "clock/job_clock.hpp"
 #include "fit_truth.hpp"
 #include "simulated_clocks.hpp"
 
@@ -23,7 +23,7 @@ double worst_error_ns(const SimulatedClocks& job, const ClockFit& fit, double fr
   for (int i = 0; i <= 200; ++i) {
     const double moment = from_ns + (to_ns - from_ns) * i / 200;
     const auto job_time = [&](int s) {
-      return to_job_time(fit.report.sessions[s], fit.report.pivot_ns, std::llround(job.shows(s, moment)));
+      return JobClock(fit.report.sessions[s], fit.report.pivot_ns)(SessionTime(std::llround(job.shows(s, moment)))).ns;
     };
     for (int s = 1; s < static_cast<int>(job.sessions.size()); ++s) {
       worst = std::max(worst, std::abs(static_cast<double>(job_time(s) - job_time(0))));

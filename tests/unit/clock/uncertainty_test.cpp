@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "clock/job_time.hpp"
+#include "clock/job_clock.hpp"
 #include "fit_truth.hpp"
 #include "simulated_clocks.hpp"
 
@@ -56,7 +56,7 @@ struct DifferenceCoverage {
 
   void add(const SimulatedClocks& job, const ClockFit& fit, int a, int b, double moment) {
     const auto job_time = [&](int s) {
-      return to_job_time(fit.report.sessions[s], fit.report.pivot_ns, std::llround(job.shows(s, moment)));
+      return JobClock(fit.report.sessions[s], fit.report.pivot_ns)(SessionTime(std::llround(job.shows(s, moment)))).ns;
     };
     const auto error = static_cast<double>(job_time(a) - job_time(b));
     const double u = uncertainty(fit, a, b, job_time(a));

@@ -120,9 +120,9 @@ TEST(Extraction, SingleCallGivesItsPayloadToItsKernel) {
   const auto devices = b.extract();
   ASSERT_EQ(devices.size(), 1U);
   ASSERT_EQ(devices[0].arrivals.size(), 1U);
-  const Arrival& arrival = devices[0].arrivals[0];
-  EXPECT_EQ(arrival.enter_ns, 200);
-  EXPECT_EQ(arrival.exit_ns, 300);
+  const TraceArrival& arrival = devices[0].arrivals[0];
+  EXPECT_EQ(arrival.enter.ns, 200);
+  EXPECT_EQ(arrival.exit.ns, 300);
   EXPECT_EQ(arrival.operation, Operation::all_reduce);
   EXPECT_EQ(arrival.communicator, world);
   EXPECT_EQ(arrival.call_bytes, 4096);
@@ -367,8 +367,8 @@ TEST(Extraction, CopyEngineCollectiveIsProjectedFromItsCopies) {
   const auto arrivals = b.extract()[0].arrivals;
   ASSERT_EQ(arrivals.size(), 1U);
   EXPECT_EQ(arrivals[0].timing_source, TimingSource::projection);
-  EXPECT_EQ(arrivals[0].enter_ns, 200);
-  EXPECT_EQ(arrivals[0].exit_ns, 280);
+  EXPECT_EQ(arrivals[0].enter.ns, 200);
+  EXPECT_EQ(arrivals[0].exit.ns, 280);
   EXPECT_EQ(arrivals[0].communicator, world);
 }
 
@@ -428,7 +428,7 @@ TEST(Extraction, ReplaysOfAGraphTakeThePayloadOfTheCallThatWasCaptured) {
   const DeviceArrivals device = b.extract()[0];
   ASSERT_EQ(device.arrivals.size(), 6U);
   for (std::size_t a = 0; a < 6; ++a) {
-    const Arrival& arrival = device.arrivals[a];
+    const TraceArrival& arrival = device.arrivals[a];
     EXPECT_EQ(arrival.communicator, a % 2 == 0 ? world : pair);
     EXPECT_EQ(arrival.call_bytes, a % 2 == 0 ? 4096 : 512);
     EXPECT_EQ(arrival.position, static_cast<std::int32_t>(a / 2));

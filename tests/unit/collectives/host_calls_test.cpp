@@ -53,7 +53,7 @@ class HostCalls : public ::testing::Test {
 
   std::optional<ProcessTrace> with_kernels() { return with_kernels_of_calls(trace, process(), KernelClasses(trace)); }
 
-  std::vector<Arrival> arrivals() { return arrivals_of_calls(trace, with_kernels().value())[1].arrivals; }
+  std::vector<TraceArrival> arrivals() { return arrivals_of_calls(trace, with_kernels().value())[1].arrivals; }
 
   Trace trace;
 };
@@ -116,14 +116,14 @@ TEST_F(HostCalls, AreThoseOfOneThreadOneAtATime) {
 TEST_F(HostCalls, AreArrivals) {
   call("MPI_Allreduce", 20, 60).bytes = 8;
   call("MPI_Bcast", 130, 150).root = 3;
-  const std::vector<Arrival> found = arrivals();
+  const std::vector<TraceArrival> found = arrivals();
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].operation, Operation::all_reduce);
   EXPECT_EQ(found[0].call_bytes, 8);
   EXPECT_EQ(found[0].work_ns, no_time);
   EXPECT_EQ(found[1].operation, Operation::broadcast);
-  EXPECT_EQ(found[1].enter_ns, 130);
-  EXPECT_EQ(found[1].exit_ns, 150);
+  EXPECT_EQ(found[1].enter.ns, 130);
+  EXPECT_EQ(found[1].exit.ns, 150);
   EXPECT_EQ(found[1].work_ns, 70);
   EXPECT_EQ(found[1].peer_or_root, 3);
   EXPECT_EQ(found[1].index, 1);
@@ -136,7 +136,7 @@ TEST_F(HostCalls, KnowTheCommunicatorByItsRecordedId) {
   call("MPI_Allreduce", 20, 30, 0xAAAA).communicator = 0x123456789ABC;
   call("MPI_Allreduce", 40, 50, 0xBBBB).communicator = 5;
   call("MPI_Allreduce", 60, 70, 0xCCCC).communicator = 5;
-  const std::vector<Arrival> found = arrivals();
+  const std::vector<TraceArrival> found = arrivals();
   EXPECT_EQ(found[0].communicator, 0x123456789ABCU);
   EXPECT_TRUE(names_communicator(found[1].communicator));
   EXPECT_EQ(found[1].communicator, found[2].communicator);
@@ -146,7 +146,7 @@ TEST_F(HostCalls, KnowTheCommunicatorOfAllRanksByItsHandle) {
   call("MPI_Allreduce", 20, 30, mpich_world);
   call("MPI_Allreduce", 40, 50, 0xBBBB);
   call("MPI_Allreduce", 60, 70, 0xCCCC);
-  const std::vector<Arrival> found = arrivals();
+  const std::vector<TraceArrival> found = arrivals();
   EXPECT_TRUE(names_communicator(found[0].communicator));
   // What the others are is told by times, as of streams.
   EXPECT_LT(found[1].communicator, withheld_key);
@@ -166,7 +166,7 @@ TEST_F(HostCalls, KeepMessagesApartFromCollectives) {
   call("MPI_Allreduce", 20, 30);
   call("MPI_Waitall", 40, 50, 0);
   call("MPI_Allreduce", 60, 70);
-  const std::vector<Arrival> found = arrivals();
+  const std::vector<TraceArrival> found = arrivals();
   EXPECT_EQ(found[1].operation, Operation::send_recv);
   EXPECT_NE(found[1].communicator, found[0].communicator);
   EXPECT_EQ(found[2].position, 1);

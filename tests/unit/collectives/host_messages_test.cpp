@@ -137,13 +137,13 @@ TEST_F(HostMessages, TellNoPeerInOneOfSeveralCommunicators) {
 /// Messages of hosts as they are matched, on one clock.
 class MatchedMessages : public ::testing::Test {
  protected:
-  Arrival& add(std::int32_t rank, Directions directions, std::int32_t peer, Nanoseconds enter_ns, Nanoseconds exit_ns,
-               std::uint32_t tag = 7) {
-    Arrival& a = arrivals.emplace_back();
+  JobArrival& add(std::int32_t rank, Directions directions, std::int32_t peer, Nanoseconds enter_ns,
+                  Nanoseconds exit_ns, std::uint32_t tag = 7) {
+    JobArrival& a = arrivals.emplace_back();
     a.trace_rank = rank;
     a.position = a.index = next_position[rank]++;
-    a.enter_ns = enter_ns;
-    a.exit_ns = exit_ns;
+    a.enter = JobTime(enter_ns);
+    a.exit = JobTime(exit_ns);
     a.communicator = first_nccl_key;
     a.operation = Operation::send_recv;
     a.directions = directions;
@@ -173,7 +173,7 @@ class MatchedMessages : public ::testing::Test {
     return found;
   }
 
-  std::vector<Arrival> arrivals;
+  std::vector<JobArrival> arrivals;
   std::map<std::int32_t, std::int32_t> next_position;
 };
 

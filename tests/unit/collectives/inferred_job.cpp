@@ -18,7 +18,7 @@ namespace {
 
 /// What each trace rank recorded, as extract_arrivals leaves it without payload, and which instance each truly is.
 struct RecordedJob {
-  std::vector<std::vector<Arrival>> ranks;
+  std::vector<std::vector<TraceArrival>> ranks;
   std::vector<std::vector<std::uint32_t>> truth;
 };
 
@@ -27,7 +27,7 @@ RecordedJob record(const synth::SimulatedJob& job, const synth::JobPlan& plan) {
   const auto ranks = static_cast<std::size_t>(plan.layout.ranks());
   recorded.ranks.resize(ranks);
   recorded.truth.resize(ranks);
-  std::vector<std::vector<std::pair<Arrival, std::uint32_t>>> all(ranks);
+  std::vector<std::vector<std::pair<TraceArrival, std::uint32_t>>> all(ranks);
   for (const synth::TrueArrival& true_arrival : job.arrivals) {
     const auto rank = static_cast<std::size_t>(true_arrival.rank);
     if (!synth::is_exported(job, plan, true_arrival.rank, true_arrival.activity)) continue;
@@ -36,9 +36,9 @@ RecordedJob record(const synth::SimulatedJob& job, const synth::JobPlan& plan) {
       return synth::reported_utc_start_ns(session) - synth::true_epoch_utc_ns + synth::trace_time_ns(session, t);
     };
     const synth::TrueInstance& instance = job.instances[true_arrival.instance];
-    Arrival arrival;
-    arrival.enter_ns = time(true_arrival.enter_ns);
-    arrival.exit_ns = time(true_arrival.exit_ns);
+    TraceArrival arrival;
+    arrival.enter = TraceTime(time(true_arrival.enter_ns));
+    arrival.exit = TraceTime(time(true_arrival.exit_ns));
     arrival.trace_rank = true_arrival.rank;
     arrival.operation = instance.grouped ? Operation::send_recv : instance.operation;
     arrival.stream = job.ranks[rank].activities[true_arrival.activity].stream;
@@ -47,8 +47,8 @@ RecordedJob record(const synth::SimulatedJob& job, const synth::JobPlan& plan) {
   }
   for (std::size_t r = 0; r < ranks; ++r) {
     std::sort(all[r].begin(), all[r].end(), [](const auto& a, const auto& b) {
-      return std::tie(a.first.enter_ns, a.first.exit_ns, a.first.communicator) <
-             std::tie(b.first.enter_ns, b.first.exit_ns, b.first.communicator);
+      return std::tie(a.first.enter, a.first.exit, a.first.communicator) <
+             std::tie(b.first.enter, b.first.exit, b.first.communicator);
     });
     std::map<std::uint64_t, std::int32_t> next_position;
     for (auto& [arrival, instance] : all[r]) {
@@ -74,7 +74,7 @@ std::vector<clock::SessionTie> ties_of(const synth::SimulatedJob& job, const syn
 
 std::vector<SequenceSummary> summaries_of(const RecordedJob& recorded) {
   std::vector<SequenceSummary> all;
-  for (const std::vector<Arrival>& arrivals : recorded.ranks) {
+  for (const std::vector<TraceArrival>& arrivals : recorded.ranks) {
     const auto summaries = summarise_sequences(arrivals, 0, {});
     all.insert(all.end(), summaries.begin(), summaries.end());
   }
@@ -95,19 +95,20 @@ clock::CoarseClocks relate(clock::CoarseClocks clocks) {
 std::vector<MatchedBlock> match(RecordedJob& recorded, const synth::SimulatedJob& job, const synth::JobPlan& plan) {
   const SequenceDigests digests = digests_of(summaries_of(recorded));
   std::vector<SampledOperation> samples;
-  std::vector<Nanoseconds> times;
-  for (const std::vector<Arrival>& arrivals : recorded.ranks)
-    for (const Arrival& arrival : arrivals) times.push_back(arrival.enter_ns);
+  const clock::TraceClock clock;  // traces begin with the job
+  std::vector<SessionTime> times;
+  for (const std::vector<TraceArrival>& arrivals : recorded.ranks)
+    for (const TraceArrival& arrival : arrivals) times.push_back(clock.session_time(arrival.enter));
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  const Nanoseconds centre_ns = times[times.size() / 2];
+  const SessionTime centre = times[times.size() / 2];
   for (std::size_t r = 0; r < recorded.ranks.size(); ++r) {
     const auto of_rank =
-        sample_streams(recorded.ranks[r], static_cast<std::int32_t>(job.places[r].session), centre_ns, 8192);
+        sample_streams(recorded.ranks[r], clock, static_cast<std::int32_t>(job.places[r].session), centre, 8192);
     samples.insert(samples.end(), of_rank.begin(), of_rank.end());
   }
-  const clock::CoarseClocks clocks = relate({recorded_sequences(samples, digests), ties_of(job, plan), centre_ns});
+  const clock::CoarseClocks clocks = relate({recorded_sequences(samples, digests), ties_of(job, plan), centre.ns});
   const Layout layout = choose_layout(samples, digests, clocks, {}, stream_keys);
-  for (std::vector<Arrival>& arrivals : recorded.ranks) apply_layout(arrivals, layout, stream_keys);
+  for (std::vector<TraceArrival>& arrivals : recorded.ranks) apply_layout(arrivals, layout, stream_keys);
 
   const std::vector<PlannedCommunicator> planned = plan_communicators(summaries_of(recorded));
   const auto session_of = [&](std::int32_t rank) {
@@ -116,18 +117,20 @@ std::vector<MatchedBlock> match(RecordedJob& recorded, const synth::SimulatedJob
   std::vector<MatchedBlock> blocks;
   for (const MatchUnit& unit : plan_units(planned, 1, [](std::int32_t) { return 0; })) {
     const PlannedCommunicator& communicator = planned[static_cast<std::size_t>(unit.communicator)];
-    std::vector<Arrival> arrivals;
+    std::vector<JobArrival> arrivals;
     bool is_related = true;
     for (const std::int32_t rank : communicator.trace_ranks) {
       is_related = is_related && clocks.component_of(session_of(rank)) ==
                                      clocks.component_of(session_of(communicator.trace_ranks.front()));
-      for (const Arrival& arrival : recorded.ranks[static_cast<std::size_t>(rank)]) {
+      for (const TraceArrival& arrival : recorded.ranks[static_cast<std::size_t>(rank)]) {
         if (arrival.communicator == communicator.source_key && arrival.position >= unit.first_position &&
             arrival.position < unit.end_position)
-          arrivals.push_back(arrival);
+          arrivals.push_back({arrival, clock(arrival.enter), clock(arrival.exit)});
       }
     }
-    const auto rough = [&](std::int32_t rank, Nanoseconds t) { return clocks.to_common(session_of(rank), t); };
+    const auto rough = [&](std::int32_t rank, JobTime t) {
+      return JobTime(clocks.to_common(session_of(rank), SessionTime(t.ns)));
+    };
     blocks.push_back(match_unit(unit, communicator, arrivals, {}, is_related ? RoughTime(rough) : RoughTime()));
   }
   return blocks;
@@ -143,7 +146,8 @@ InferredScore infer_simulated(const synth::JobPlan& plan) {
   std::vector<std::int64_t> exported(job.instances.size(), 0), largest(job.instances.size(), 0);
   for (std::size_t r = 0; r < recorded.truth.size(); ++r) {
     for (const std::uint32_t instance : recorded.truth[r]) ++exported[instance];
-    for (const Arrival& arrival : recorded.ranks[r]) score.withheld += arrival.communicator == withheld_key ? 1 : 0;
+    for (const TraceArrival& arrival : recorded.ranks[r])
+      score.withheld += arrival.communicator == withheld_key ? 1 : 0;
   }
   const auto describe = [&](std::uint32_t instance) {
     const synth::TrueInstance& found = job.instances[instance];

@@ -22,9 +22,9 @@ class Rank {
   /// A kernel, and its record unless `logged` is false.
   void run(Operation operation, std::uint64_t communicator, std::uint64_t lane, Nanoseconds duration_ns,
            bool logged = true) {
-    Arrival arrival;
-    arrival.enter_ns = now_ns_;
-    arrival.exit_ns = now_ns_ + duration_ns;
+    TraceArrival arrival;
+    arrival.enter = TraceTime(now_ns_);
+    arrival.exit = arrival.enter + duration_ns;
     arrival.operation = operation;
     arrival.communicator = lane;
     arrival.index = static_cast<std::int32_t>(arrivals.size());
@@ -35,7 +35,7 @@ class Rank {
     record.sequence = sequence_[{communicator, operation}]++;
     record.bytes = 1 << 20;
     record.duration_ns = (duration_ns - 3 * us) / us * us;
-    record.end_ns = arrival.exit_ns + 40 * us;
+    record.end_ns = arrival.exit.ns + 40 * us;
     record.dumped_ns = 1'000'000 * us;
     expected.push_back(record.sequence);
     arrivals.push_back(arrival);
@@ -47,14 +47,14 @@ class Rank {
   }
   std::vector<std::int64_t> sequences() const {
     std::vector<std::int64_t> result;
-    for (const Arrival& arrival : arrivals) result.push_back(arrival.sequence);
+    for (const TraceArrival& arrival : arrivals) result.push_back(arrival.sequence);
     return result;
   }
   void forget_times() {
     for (InspectorRecord& record : records) record.end_ns = no_time;
   }
 
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   std::vector<InspectorRecord> records;
   std::vector<std::int64_t> expected;
 
@@ -75,7 +75,7 @@ TEST(InspectorKeys, EveryKernelTakesItsNumber) {
   Rank rank = one_communicator();
   const auto coverage = apply_inspector_log(rank.arrivals, rank.records);
   EXPECT_EQ(rank.sequences(), rank.expected);
-  for (const Arrival& arrival : rank.arrivals) {
+  for (const TraceArrival& arrival : rank.arrivals) {
     EXPECT_EQ(arrival.communicator, world);
     EXPECT_EQ(arrival.call_bytes, 1 << 20);
     EXPECT_EQ(arrival.evidence, Evidence::nccl_payload);
@@ -151,7 +151,7 @@ TEST(InspectorKeys, TheLogOfAnotherRunTellsNothing) {
   }
   const auto coverage = apply_inspector_log(rank.arrivals, rank.records);
   EXPECT_EQ(std::count(rank.expected.begin(), rank.expected.end(), -1), 0);
-  for (const Arrival& arrival : rank.arrivals) {
+  for (const TraceArrival& arrival : rank.arrivals) {
     EXPECT_EQ(arrival.sequence, -1);
     EXPECT_EQ(arrival.communicator, 0U);
   }
@@ -165,7 +165,7 @@ TEST(InspectorKeys, WhereTraceAndLogContradictTheTraceCounts) {
     rank.arrivals[a].evidence = Evidence::nccl_payload;
   }
   const auto coverage = apply_inspector_log(rank.arrivals, rank.records);
-  for (const Arrival& arrival : rank.arrivals) {
+  for (const TraceArrival& arrival : rank.arrivals) {
     EXPECT_EQ(arrival.communicator, other);
     EXPECT_EQ(arrival.sequence, -1);
   }
@@ -188,9 +188,9 @@ TEST(InspectorKeys, RecordsInAnotherOrderThanKernelsAreNotBelieved) {
 class Stage {
  public:
   void run(Nanoseconds duration_ns, const std::vector<std::pair<Directions, std::int32_t>>& calls) {
-    Arrival arrival;
-    arrival.enter_ns = now_ns_;
-    arrival.exit_ns = now_ns_ + duration_ns;
+    TraceArrival arrival;
+    arrival.enter = TraceTime(now_ns_);
+    arrival.exit = arrival.enter + duration_ns;
     arrival.operation = Operation::send_recv;
     arrivals.push_back(arrival);
     now_ns_ += duration_ns + 50 * us;
@@ -202,7 +202,7 @@ class Stage {
       record.sequence = ++sequence_;
       record.bytes = 1'000;
       record.duration_ns = (duration_ns - early_ns - 3 * us) / us * us;
-      record.end_ns = arrival.exit_ns - early_ns + 40 * us;
+      record.end_ns = arrival.exit.ns - early_ns + 40 * us;
       record.rank = 4;
       record.peer = peer;
       record.directions = directions;
@@ -211,7 +211,7 @@ class Stage {
     }
   }
 
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   std::vector<InspectorRecord> records;
 
  private:
@@ -234,7 +234,7 @@ TEST(InspectorExchanges, KernelsTakeCommunicatorAndPeer) {
   Stage run = stage();
   const auto coverage = apply_inspector_log(run.arrivals, run.records);
   for (std::size_t k = 0; k < run.arrivals.size(); ++k) {
-    const Arrival& arrival = run.arrivals[k];
+    const TraceArrival& arrival = run.arrivals[k];
     EXPECT_EQ(arrival.communicator, world);
     EXPECT_EQ(arrival.peer_or_root, k % 2 == 0 ? several_peers : static_cast<std::int32_t>(k % 3)) << k;
     EXPECT_EQ(arrival.directions, k % 2 == 0 ? Directions::both : Directions::sends);
@@ -281,16 +281,16 @@ TEST(InspectorExchanges, WithoutTimesNothingIsTaken) {
   Stage run = stage();
   for (InspectorRecord& record : run.records) record.end_ns = no_time;
   EXPECT_EQ(apply_inspector_log(run.arrivals, run.records).at(0).keyed_exchanges, 0);
-  for (const Arrival& arrival : run.arrivals) EXPECT_EQ(arrival.peer_or_root, -1);
+  for (const TraceArrival& arrival : run.arrivals) EXPECT_EQ(arrival.peer_or_root, -1);
 }
 
 TEST(InspectorExchanges, WhereTraceAndLogContradictTheTraceCounts) {
   Stage run = stage();
-  for (Arrival& arrival : run.arrivals) arrival.peer_or_root = 4;
+  for (TraceArrival& arrival : run.arrivals) arrival.peer_or_root = 4;
   const auto coverage = apply_inspector_log(run.arrivals, run.records);
   EXPECT_EQ(coverage.at(0).contradicting, 18);
   EXPECT_EQ(coverage.at(0).keyed_exchanges, 0);
-  for (const Arrival& arrival : run.arrivals) EXPECT_EQ(arrival.peer_or_root, 4);
+  for (const TraceArrival& arrival : run.arrivals) EXPECT_EQ(arrival.peer_or_root, 4);
 }
 
 TEST(InspectorKeys, TimesThatDisagreeAreCounted) {

@@ -16,13 +16,13 @@ using testing::ElementsAre;
 
 constexpr std::uint64_t world = 0xabcdef0123456789;
 
-Arrival arrival(std::int32_t rank, std::int32_t position, Nanoseconds enter,
-                Operation operation = Operation::all_reduce, std::int64_t bytes = 1024) {
-  Arrival a;
+TraceArrival arrival(std::int32_t rank, std::int32_t position, Nanoseconds enter,
+                     Operation operation = Operation::all_reduce, std::int64_t bytes = 1024) {
+  TraceArrival a;
   a.trace_rank = rank;
   a.position = position;
-  a.enter_ns = enter;
-  a.exit_ns = enter + 100;
+  a.enter = TraceTime(enter);
+  a.exit = TraceTime(enter + 100);
   a.operation = operation;
   a.call_bytes = bytes;
   a.communicator = world;
@@ -30,7 +30,15 @@ Arrival arrival(std::int32_t rank, std::int32_t position, Nanoseconds enter,
   return a;
 }
 
-std::vector<SequenceSummary> summaries_of(const std::vector<std::vector<Arrival>>& ranks,
+/// On a clock that needs no correction.
+MatchedBlock matched(const MatchUnit& unit, const PlannedCommunicator& communicator,
+                     const std::vector<TraceArrival>& arrivals, const AlignmentOptions& alignment = {}) {
+  std::vector<JobArrival> timed;
+  for (const TraceArrival& a : arrivals) timed.push_back({a, JobTime(a.enter.ns), JobTime(a.exit.ns)});
+  return match_unit(unit, communicator, timed, alignment);
+}
+
+std::vector<SequenceSummary> summaries_of(const std::vector<std::vector<TraceArrival>>& ranks,
                                           const std::vector<CommunicatorMembership>& memberships = {}) {
   std::vector<SequenceSummary> all;
   for (const auto& arrivals : ranks) {
@@ -59,8 +67,8 @@ TEST(Plan, ACommunicatorHasTheNameThatMostMembersGiveIt) {
 }
 
 TEST(Plan, OrderBytesAndOperationMatterToEquality) {
-  const std::vector<Arrival> reference{arrival(0, 0, 10), arrival(0, 1, 500, Operation::all_gather)};
-  const auto equal_to = [&](std::vector<Arrival> other) {
+  const std::vector<TraceArrival> reference{arrival(0, 0, 10), arrival(0, 1, 500, Operation::all_gather)};
+  const auto equal_to = [&](std::vector<TraceArrival> other) {
     return plan_communicators(summaries_of({reference, std::move(other)}))[0].equal_sequences;
   };
   EXPECT_TRUE(equal_to({arrival(1, 0, 10), arrival(1, 1, 500, Operation::all_gather)}));
@@ -82,7 +90,7 @@ TEST(Plan, SizeComesFromNcclWhereItTells) {
 }
 
 TEST(Plan, DoesNotDependOnTheOrderOfSummaries) {
-  std::vector<std::vector<Arrival>> ranks;
+  std::vector<std::vector<TraceArrival>> ranks;
   for (std::int32_t r = 0; r < 8; ++r) {
     ranks.push_back({arrival(r, 0, 10), arrival(r, 0, 20)});
     ranks.back()[1].communicator = 0x5000'0000 + static_cast<std::uint64_t>(r / 2);
@@ -176,8 +184,8 @@ TEST(Units, OfManyMembersAreShort) {
 TEST(Match, KthWithKth) {
   const auto communicator = plan_communicators(
       summaries_of({{arrival(0, 0, 10), arrival(0, 1, 500)}, {arrival(4, 0, 20), arrival(4, 1, 510)}}))[0];
-  std::vector<Arrival> arrivals{arrival(4, 1, 510), arrival(0, 0, 10), arrival(0, 1, 500), arrival(4, 0, 20)};
-  const MatchedBlock block = match_unit({0, 0, 2, 0}, communicator, arrivals);
+  std::vector<TraceArrival> arrivals{arrival(4, 1, 510), arrival(0, 0, 10), arrival(0, 1, 500), arrival(4, 0, 20)};
+  const MatchedBlock block = matched({0, 0, 2, 0}, communicator, arrivals);
   ASSERT_EQ(block.instances.size(), 2U);
   EXPECT_EQ(block.unmatched_arrivals, 0);
   EXPECT_EQ(block.instances[1].sequence, 1);
@@ -186,39 +194,39 @@ TEST(Match, KthWithKth) {
   EXPECT_TRUE(block.instances[1].complete);
   const InstanceArrival& second = block.arrivals[static_cast<std::size_t>(block.instances[1].first_arrival) + 1];
   EXPECT_EQ(second.trace_rank, 4);
-  EXPECT_EQ(second.enter_ns, 510);
+  EXPECT_EQ(second.enter.ns, 510);
 }
 
 TEST(Match, NumbersCountWhereAllMembersRecordedAllOfAKind) {
   // Each member lost another all-reduce, so that position by position wrong ones would come together; broadcasts have
   // no numbers on one of them.
-  const auto numbered = [](Arrival a, std::int64_t sequence) {
+  const auto numbered = [](TraceArrival a, std::int64_t sequence) {
     a.sequence = sequence;
     return a;
   };
-  const std::vector<Arrival> first{numbered(arrival(0, 0, 100), 7), numbered(arrival(0, 1, 2'100), 9),
-                                   numbered(arrival(0, 2, 3'000, Operation::broadcast, 64), 1)};
-  const std::vector<Arrival> second{numbered(arrival(1, 0, 1'100), 8), numbered(arrival(1, 1, 2'100), 9),
-                                    arrival(1, 2, 3'000, Operation::broadcast, 64)};
+  const std::vector<TraceArrival> first{numbered(arrival(0, 0, 100), 7), numbered(arrival(0, 1, 2'100), 9),
+                                        numbered(arrival(0, 2, 3'000, Operation::broadcast, 64), 1)};
+  const std::vector<TraceArrival> second{numbered(arrival(1, 0, 1'100), 8), numbered(arrival(1, 1, 2'100), 9),
+                                         arrival(1, 2, 3'000, Operation::broadcast, 64)};
   const PlannedCommunicator communicator = plan_communicators(summaries_of({first, second}))[0];
   EXPECT_TRUE(communicator.is_numbered(Operation::all_reduce));
   EXPECT_FALSE(communicator.is_numbered(Operation::broadcast));
   EXPECT_FALSE(PlannedCommunicator().is_numbered(Operation::all_reduce)) << "where nothing is known";
-  std::vector<Arrival> both = first;
+  std::vector<TraceArrival> both = first;
   both.insert(both.end(), second.begin(), second.end());
-  const MatchedBlock block = match_unit({0, 0, 3, 0}, communicator, both);
+  const MatchedBlock block = matched({0, 0, 3, 0}, communicator, both);
   ASSERT_EQ(block.instances.size(), 2U);
   EXPECT_EQ(block.unmatched_arrivals, 2);
   EXPECT_EQ(block.instances[0].operation, Operation::all_reduce);
-  EXPECT_EQ(block.arrivals[0].enter_ns, 2'100);
+  EXPECT_EQ(block.arrivals[0].enter.ns, 2'100);
   EXPECT_EQ(block.instances[1].operation, Operation::broadcast);
 }
 
 TEST(Match, ABroadcastThatTheRootLeftEarlyIsFoundByWhatLiesAroundIt) {
   // The root leaves at 1,300, before the other member enters at 1,500; the second member has an operation more.
   const auto job = [](std::size_t broadcasts_of_the_other) {
-    std::vector<Arrival> all{arrival(0, 0, 1'000), arrival(0, 1, 1'200, Operation::broadcast, 64),
-                             arrival(0, 2, 2'000)};
+    std::vector<TraceArrival> all{arrival(0, 0, 1'000), arrival(0, 1, 1'200, Operation::broadcast, 64),
+                                  arrival(0, 2, 2'000)};
     std::int32_t position = 0;
     all.push_back(arrival(1, position++, 1'000));
     for (std::size_t b = 0; b < broadcasts_of_the_other; ++b)
@@ -227,7 +235,7 @@ TEST(Match, ABroadcastThatTheRootLeftEarlyIsFoundByWhatLiesAroundIt) {
     all.push_back(arrival(1, position++, 3'000));
     const auto first_of_other = all.begin() + 3;
     const auto planned = plan_communicators(summaries_of({{all.begin(), first_of_other}, {first_of_other, all.end()}}));
-    return match_unit({0, 0, 5, 0}, planned.at(0), all, {.time_scale_ns = 1});
+    return matched({0, 0, 5, 0}, planned.at(0), all, {.time_scale_ns = 1});
   };
   const MatchedBlock one = job(1);
   ASSERT_EQ(one.instances.size(), 3U);
@@ -242,14 +250,14 @@ TEST(Match, ABroadcastThatTheRootLeftEarlyIsFoundByWhatLiesAroundIt) {
 TEST(Match, WhatFollowsEachOtherAndNobodyWaitsForIsFoundByWhatLiesAroundBoth) {
   // The first member is out of both before the second comes, which has an operation more.
   const auto job = [](Operation first, Operation second) {
-    std::vector<Arrival> all{arrival(0, 0, 1'000), arrival(0, 1, 1'200, first, 64), arrival(0, 2, 1'400, second, 64),
-                             arrival(0, 3, 9'000)};
-    for (const Arrival& other : {arrival(1, 0, 1'000), arrival(1, 1, 5'200, first, 64),
-                                 arrival(1, 2, 5'400, second, 64), arrival(1, 3, 9'000), arrival(1, 4, 9'500)})
+    std::vector<TraceArrival> all{arrival(0, 0, 1'000), arrival(0, 1, 1'200, first, 64),
+                                  arrival(0, 2, 1'400, second, 64), arrival(0, 3, 9'000)};
+    for (const TraceArrival& other : {arrival(1, 0, 1'000), arrival(1, 1, 5'200, first, 64),
+                                      arrival(1, 2, 5'400, second, 64), arrival(1, 3, 9'000), arrival(1, 4, 9'500)})
       all.push_back(other);
     const auto first_of_other = all.begin() + 4;
     const auto planned = plan_communicators(summaries_of({{all.begin(), first_of_other}, {first_of_other, all.end()}}));
-    return match_unit({0, 0, 9, 0}, planned.at(0), all, {.time_scale_ns = 1});
+    return matched({0, 0, 9, 0}, planned.at(0), all, {.time_scale_ns = 1});
   };
   const MatchedBlock different = job(Operation::reduce, Operation::broadcast);
   ASSERT_EQ(different.instances.size(), 4U);
@@ -265,12 +273,12 @@ TEST(Match, BlocksKeepTheSequenceOfTheWhole) {
   communicator.trace_ranks = {0, 1};
   communicator.lengths = {1500, 1500};
   communicator.size = 2;
-  std::vector<Arrival> arrivals;
+  std::vector<TraceArrival> arrivals;
   for (std::int32_t p = 1024; p < 1500; ++p) {
     arrivals.push_back(arrival(0, p, 10LL * p));
     arrivals.push_back(arrival(1, p, 10LL * p));
   }
-  const MatchedBlock block = match_unit({0, 1024, 1500, 0}, communicator, arrivals);
+  const MatchedBlock block = matched({0, 1024, 1500, 0}, communicator, arrivals);
   ASSERT_EQ(block.instances.size(), 476U);
   EXPECT_EQ(block.instances.front().sequence, 1024);
   EXPECT_EQ(block.instances.back().sequence, 1499);
@@ -278,7 +286,7 @@ TEST(Match, BlocksKeepTheSequenceOfTheWhole) {
 
 TEST(Match, ALonelyMemberHasNoInstances) {
   const auto communicator = plan_communicators(summaries_of({{arrival(3, 0, 10), arrival(3, 1, 20)}}))[0];
-  const MatchedBlock block = match_unit({0, 0, 2, 0}, communicator, std::vector{arrival(3, 0, 10), arrival(3, 1, 20)});
+  const MatchedBlock block = matched({0, 0, 2, 0}, communicator, std::vector{arrival(3, 0, 10), arrival(3, 1, 20)});
   EXPECT_TRUE(block.instances.empty());
   EXPECT_EQ(block.unmatched_arrivals, 2);
 }
@@ -288,8 +296,8 @@ TEST(Match, SizeOfAnAllGatherIsTheGatheredBuffer) {
   const auto communicator = plan_communicators(summaries_of(
       {{arrival(0, 0, 10, Operation::all_gather)}, {arrival(1, 0, 10, Operation::all_gather)}}, memberships))[0];
   const MatchedBlock block =
-      match_unit({0, 0, 1, 0}, communicator,
-                 std::vector{arrival(0, 0, 10, Operation::all_gather), arrival(1, 0, 10, Operation::all_gather)});
+      matched({0, 0, 1, 0}, communicator,
+              std::vector{arrival(0, 0, 10, Operation::all_gather), arrival(1, 0, 10, Operation::all_gather)});
   ASSERT_EQ(block.instances.size(), 1U);
   EXPECT_EQ(block.instances[0].message_bytes, 8 * 1024);
   EXPECT_FALSE(block.instances[0].complete);
@@ -297,10 +305,10 @@ TEST(Match, SizeOfAnAllGatherIsTheGatheredBuffer) {
 
 TEST(Match, OfTwoMembersWhatEachSendsToItselfIsNoMessage) {
   const auto size_of = [](std::int32_t peer_or_root) {
-    std::vector<Arrival> both{arrival(0, 0, 10, Operation::send_recv), arrival(1, 0, 10, Operation::send_recv)};
-    for (Arrival& one : both) one.peer_or_root = peer_or_root == several_peers ? peer_or_root : 1 - one.trace_rank;
+    std::vector<TraceArrival> both{arrival(0, 0, 10, Operation::send_recv), arrival(1, 0, 10, Operation::send_recv)};
+    for (TraceArrival& one : both) one.peer_or_root = peer_or_root == several_peers ? peer_or_root : 1 - one.trace_rank;
     const auto planned = plan_communicators(summaries_of({{both[0]}, {both[1]}}));
-    return match_unit({0, 0, 1, 0}, planned.at(0), both).instances.at(0).message_bytes;
+    return matched({0, 0, 1, 0}, planned.at(0), both).instances.at(0).message_bytes;
   };
   EXPECT_EQ(size_of(several_peers), 512) << "an all-to-all by sends and receives";
   EXPECT_EQ(size_of(1), 1024) << "a pair exchange";
@@ -311,29 +319,29 @@ TEST(Match, OfTwoMembersWhatEachSendsToItselfIsNoMessage) {
 MatchedBlock matched_with_clock_error(const std::function<Nanoseconds(Nanoseconds)>& error_ns,
                                       const std::vector<std::int32_t>& lost_on_first = {},
                                       const std::vector<std::int32_t>& lost_on_second = {}) {
-  std::vector<std::vector<Arrival>> members(2);
+  std::vector<std::vector<TraceArrival>> members(2);
   Nanoseconds now_ns = 0;
   for (std::int32_t k = 0; k < 400; ++k) {
     now_ns += 800'000 + 7'000 * (k * 37 % 61);
     for (std::int32_t m = 0; m < 2; ++m) {
       const std::vector<std::int32_t>& lost = m == 0 ? lost_on_first : lost_on_second;
       if (std::count(lost.begin(), lost.end(), k) > 0) continue;
-      std::vector<Arrival>& own = members[static_cast<std::size_t>(m)];
-      Arrival a = arrival(m, static_cast<std::int32_t>(own.size()), now_ns - 20'000 * (1 + (k + m) % 3));
-      a.exit_ns = now_ns + 100 * ((k + 3 * m) % 5);
+      std::vector<TraceArrival>& own = members[static_cast<std::size_t>(m)];
+      TraceArrival a = arrival(m, static_cast<std::int32_t>(own.size()), now_ns - 20'000 * (1 + (k + m) % 3));
+      a.exit = TraceTime(now_ns + 100 * ((k + 3 * m) % 5));
       if (m == 1) {
-        a.enter_ns += error_ns(a.enter_ns);
-        a.exit_ns += error_ns(a.exit_ns);
+        a.enter = a.enter + error_ns(a.enter.ns);
+        a.exit = a.exit + error_ns(a.exit.ns);
       }
       a.index = k;
       own.push_back(a);
     }
   }
   const auto planned = plan_communicators(summaries_of(members));
-  std::vector<Arrival> both = members[0];
+  std::vector<TraceArrival> both = members[0];
   both.insert(both.end(), members[1].begin(), members[1].end());
   const auto longest = static_cast<std::int64_t>(members[0].size());
-  return match_unit({0, 0, longest, 0}, planned.at(0), both, {.time_scale_ns = 10'000});
+  return matched({0, 0, longest, 0}, planned.at(0), both, {.time_scale_ns = 10'000});
 }
 
 std::size_t right_pairs(const MatchedBlock& block) {
@@ -369,11 +377,11 @@ TEST(Match, EqualSequencesThatLostDifferentOperationsAreAligned) {
 /// ns, the ones in the middle only to 600, the later of which enters up to `enters_apart_us` before the other.
 std::size_t exchanges_in_the_middle(std::int64_t enters_apart_us) {
   constexpr std::int64_t steps = 200, step_ns = 2'000'000;
-  std::vector<std::vector<Arrival>> members(4);
+  std::vector<std::vector<TraceArrival>> members(4);
   const auto add = [&](std::int32_t member, Nanoseconds enter_ns, Nanoseconds exit_ns) {
-    std::vector<Arrival>& own = members[static_cast<std::size_t>(member)];
-    Arrival a = arrival(member, static_cast<std::int32_t>(own.size()), enter_ns, Operation::send_recv);
-    a.exit_ns = exit_ns;
+    std::vector<TraceArrival>& own = members[static_cast<std::size_t>(member)];
+    TraceArrival a = arrival(member, static_cast<std::int32_t>(own.size()), enter_ns, Operation::send_recv);
+    a.exit = TraceTime(exit_ns);
     a.index = static_cast<std::int32_t>(own.size());
     own.push_back(a);
   };
@@ -388,15 +396,15 @@ std::size_t exchanges_in_the_middle(std::int64_t enters_apart_us) {
     add(3, last_ns - 90'000 + enters_ns, last_ns + closely_ns);
   }
   const auto planned = plan_communicators(summaries_of(members));
-  std::vector<Arrival> all;
-  for (const std::vector<Arrival>& own : members) all.insert(all.end(), own.begin(), own.end());
-  const MatchedBlock block = match_unit({0, 0, 2 * steps, 0}, planned.at(0), all, {.time_scale_ns = 1'000});
+  std::vector<TraceArrival> all;
+  for (const std::vector<TraceArrival>& own : members) all.insert(all.end(), own.begin(), own.end());
+  const MatchedBlock block = matched({0, 0, 2 * steps, 0}, planned.at(0), all, {.time_scale_ns = 1'000});
   std::size_t found = 0;
   for (const Instance& instance : block.instances) {
     const auto pair = members_of(block, instance);
     const std::int32_t first = pair.front().trace_rank, second = pair.back().trace_rank;
     EXPECT_EQ(second, first + 1);
-    EXPECT_LE(std::abs(pair.front().exit_ns - pair.back().exit_ns), 3'000) << "those of one step";
+    EXPECT_LE(std::abs(pair.front().exit - pair.back().exit), 3'000) << "those of one step";
     found += first == 1 ? 1 : 0;
   }
   EXPECT_EQ(block.instances.size() - found, 2U * steps);
@@ -409,13 +417,13 @@ TEST(Match, StagesThatAgreeWorseExchangeWhatTheirOtherNeighboursLeave) {
 
 /// Two stages, the first two micro-batches ahead: it sends one forward twice before it receives one back. A sender is
 /// done after 20 us, a receiver 600 us after its sender entered. `index` counts the sends or receives of a member.
-std::vector<Arrival> two_stages(std::int64_t steps) {
-  std::vector<Arrival> all;
+std::vector<TraceArrival> two_stages(std::int64_t steps) {
+  std::vector<TraceArrival> all;
   std::array<std::int32_t, 2> positions{}, sent{}, received{};
   const auto add = [&](std::int32_t member, bool sends, Nanoseconds enter_ns, Nanoseconds exit_ns) {
     const auto m = static_cast<std::size_t>(member);
-    Arrival a = arrival(member, positions[m]++, enter_ns, Operation::send_recv);
-    a.exit_ns = exit_ns;
+    TraceArrival a = arrival(member, positions[m]++, enter_ns, Operation::send_recv);
+    a.exit = TraceTime(exit_ns);
     a.peer_or_root = 1 - member;
     a.directions = sends ? Directions::sends : Directions::receives;
     a.index = (sends ? sent : received)[m]++;
@@ -433,11 +441,11 @@ std::vector<Arrival> two_stages(std::int64_t steps) {
       add(0, false, now_ns + (at_us + 100) * us, now_ns + (at_us + 600) * us);
     }
   }
-  std::stable_sort(all.begin(), all.end(), [](const Arrival& a, const Arrival& b) {
-    return std::pair(a.trace_rank, a.enter_ns) < std::pair(b.trace_rank, b.enter_ns);
+  std::stable_sort(all.begin(), all.end(), [](const TraceArrival& a, const TraceArrival& b) {
+    return std::pair(a.trace_rank, a.enter) < std::pair(b.trace_rank, b.enter);
   });
   positions = {};
-  for (Arrival& a : all) a.position = positions[static_cast<std::size_t>(a.trace_rank)]++;
+  for (TraceArrival& a : all) a.position = positions[static_cast<std::size_t>(a.trace_rank)]++;
   return all;
 }
 
@@ -445,19 +453,19 @@ TEST(Match, TheKthSendOfADirectionMeetsItsKthReceive) {
   // In the order of both directions together the second operation of stage 0 is a send, that of stage 1 a receive, but
   // the third of stage 0 receives where that of stage 1 receives, too.
   constexpr std::int64_t steps = 50;
-  const std::vector<Arrival> all = two_stages(steps);
-  std::vector<std::vector<Arrival>> members(2);
-  for (const Arrival& a : all) members[static_cast<std::size_t>(a.trace_rank)].push_back(a);
+  const std::vector<TraceArrival> all = two_stages(steps);
+  std::vector<std::vector<TraceArrival>> members(2);
+  for (const TraceArrival& a : all) members[static_cast<std::size_t>(a.trace_rank)].push_back(a);
   const auto planned = plan_communicators(summaries_of(members));
   EXPECT_FALSE(planned.at(0).equal_sequences) << "one unit holds all of it";
   for (const Nanoseconds time_scale_ns : {no_time, Nanoseconds{1'000}}) {
-    const MatchedBlock block = match_unit({0, 0, 6 * steps, 0}, planned[0], all, {.time_scale_ns = time_scale_ns});
+    const MatchedBlock block = matched({0, 0, 6 * steps, 0}, planned[0], all, {.time_scale_ns = time_scale_ns});
     ASSERT_EQ(block.instances.size(), 6U * steps);
     for (const Instance& instance : block.instances) {
       const auto pair = members_of(block, instance);
       EXPECT_EQ(pair[0].index, pair[1].index);
-      const Nanoseconds sent_ns = std::min(pair[0].enter_ns, pair[1].enter_ns);
-      EXPECT_EQ(std::max(pair[0].exit_ns, pair[1].exit_ns) - sent_ns, 600'000) << "one sends what the other receives";
+      const JobTime sent = std::min(pair[0].enter, pair[1].enter);
+      EXPECT_EQ(std::max(pair[0].exit, pair[1].exit) - sent, 600'000) << "one sends what the other receives";
     }
   }
 }

@@ -9,11 +9,11 @@ namespace {
 class Members {
  public:
   void does(std::int32_t rank, std::int32_t k, std::int64_t bytes = 64, Operation operation = Operation::all_reduce) {
-    Arrival a;
+    JobArrival a;
     a.trace_rank = rank;
     a.position = a.index = next_[static_cast<std::size_t>(rank)]++;
-    a.enter_ns = 1000 * k + rank;
-    a.exit_ns = 1000 * k + 100;
+    a.enter = JobTime(1000 * k + rank);
+    a.exit = JobTime(1000 * k + 100);
     a.operation = operation;
     a.call_bytes = bytes;
     a.communicator = 0xabcdef0123456789;
@@ -24,9 +24,9 @@ class Members {
   MemberComparison compare() const {
     std::vector<SequenceSummary> summaries;
     for (std::int32_t rank = 0; rank < 4; ++rank) {
-      std::vector<Arrival> mine;
-      for (const Arrival& a : arrivals_)
-        if (a.trace_rank == rank) mine.push_back(a);
+      std::vector<TraceArrival> mine;
+      for (const JobArrival& a : arrivals_)
+        if (a.trace_rank == rank) mine.push_back({a, {}, {}});
       for (const SequenceSummary& s : summarise_sequences(mine, 0, {})) summaries.push_back(s);
     }
     const PlannedCommunicator planned = plan_communicators(summaries).front();
@@ -36,7 +36,7 @@ class Members {
 
  private:
   std::array<std::int32_t, 4> next_{};
-  std::vector<Arrival> arrivals_;
+  std::vector<JobArrival> arrivals_;
 };
 
 TEST(Mismatches, MembersThatDoTheSameHaveNone) {

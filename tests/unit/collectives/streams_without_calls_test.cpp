@@ -20,8 +20,8 @@ struct Job {
     for (std::int32_t i = 0; i < 10; ++i) {
       SampledOperation operation;
       const Nanoseconds at_ns = 1'000'000 * i;
-      operation.enter_ns = at_ns + late_ns;
-      operation.exit_ns = at_ns + 300'000;
+      operation.enter = SessionTime(at_ns + late_ns);
+      operation.exit = SessionTime(at_ns + 300'000);
       operation.symbol = 5;
       operation.key = key;
       operation.trace_rank = operation.session = trace_rank;
@@ -52,7 +52,7 @@ TEST(StreamsWithoutCalls, AreOfTheCommunicatorThatLacksThem) {
 TEST(StreamsWithoutCalls, AreLeftAloneWhereAMemberHadLeftBeforeTheyEntered) {
   Job job;
   job.rank(0, 0, -1, 600'000);  // enters 300 us after the others have left; such exits lie before their enters
-  for (SampledOperation& operation : job.samples) operation.exit_ns += 500'000;
+  for (SampledOperation& operation : job.samples) operation.exit = operation.exit + 500'000;
   job.rank(1, first, 2);
   EXPECT_TRUE(job.names().empty());
 }
@@ -93,8 +93,8 @@ TEST(StreamsWithoutCalls, OfOneHostAreComparedByItsUtc) {
   EXPECT_EQ(name_streams_without_calls(job.samples, job.summaries, sessions, unrelated).size(), 1U);
   for (SampledOperation& operation : job.samples) {
     if (operation.trace_rank == 0) continue;
-    operation.enter_ns += 25'000'000;  // containers whose hosts bear one name
-    operation.exit_ns += 25'000'000;
+    operation.enter = operation.enter + 25'000'000;  // containers whose hosts bear one name
+    operation.exit = operation.exit + 25'000'000;
   }
   EXPECT_TRUE(name_streams_without_calls(job.samples, job.summaries, sessions, unrelated).empty());
 }

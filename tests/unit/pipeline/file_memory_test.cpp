@@ -1,4 +1,4 @@
-#include "pipeline/run/file_memory.hpp"
+#include "pipeline/tool_rank/file_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "nsys_explain/ingest/ingest.hpp"
-#include "pipeline/run/file_memory.hpp"
+#include "pipeline/tool_rank/file_memory.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

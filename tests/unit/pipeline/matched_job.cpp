@@ -18,7 +18,7 @@
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/local_traces.hpp"
 #include "pipeline/read/trace_records.hpp"
-#include "pipeline/run/memory_budget.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
 #include "simulation/exports.hpp"
 
 namespace nsys_explain::pipeline::testing {

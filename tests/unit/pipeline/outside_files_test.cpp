@@ -1,4 +1,4 @@
-#include "pipeline/run/own_files.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

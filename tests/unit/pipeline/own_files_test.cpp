@@ -1,4 +1,4 @@
-#include "pipeline/run/own_files.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "pipeline/run/record_directory.hpp"
+#include "pipeline/tool_rank/record_directory.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -1,4 +1,4 @@
-#include "pipeline/run/own_process.hpp"
+#include "pipeline/tool_rank/own_process.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "pipeline/run/job.hpp"
+#include "pipeline/tool_rank/job.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

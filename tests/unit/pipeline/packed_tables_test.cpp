@@ -12,8 +12,8 @@
 
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
-#include "pipeline/run/compress.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/compress.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -20,14 +20,14 @@ LocalTrace sound_trace() {
   rank.steps.start_ns = {0, 100};
   rank.arrivals.resize(2);
   for (std::int32_t i = 0; i < 2; ++i) {
-    Arrival& one = rank.arrivals[static_cast<std::size_t>(i)];
-    one.enter_ns = 10 * i;
-    one.exit_ns = 10 * i + 5;
+    TraceArrival& one = rank.arrivals[static_cast<std::size_t>(i)];
+    one.enter = TraceTime(10 * i);
+    one.exit = TraceTime(10 * i + 5);
     one.index = one.position = i;
     one.step = 0;
   }
   rank.profiles = PackedRows(std::vector<WorkProfile>(2));
-  std::vector<analysis::ActivityPiece> pieces(2);
+  std::vector<analysis::TracePiece> pieces(2);
   pieces[0].kind = analysis::PieceKind::collective;
   pieces[0].arrival = 1;
   pieces[1].waits[0].piece = 0;
@@ -55,15 +55,15 @@ TEST(RecordChecks, NumbersNameWhatIsThere) {
       [](LocalRank& rank) { rank.arrivals[1].position = 0; },
       [](LocalRank& rank) { rank.arrivals[1].step = 2; },
       [](LocalRank& rank) { rank.arrivals[1].operation = static_cast<Operation>(200); },
-      [](LocalRank& rank) { rank.arrivals[1].exit_ns = std::int64_t{1} << 62; },
-      [](LocalRank& rank) { rank.arrivals[0].enter_ns = 11; },
+      [](LocalRank& rank) { rank.arrivals[1].exit = TraceTime(std::int64_t{1} << 62); },
+      [](LocalRank& rank) { rank.arrivals[0].enter = TraceTime(11); },
       [](LocalRank& rank) {
         rank.steps.start_ns = {100, 0};
       },
       [](LocalRank& rank) { change<WorkProfile>(rank.profiles, [](auto& rows) { rows.pop_back(); }); },
-      [](LocalRank& rank) { change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[0].arrival = 2; }); },
+      [](LocalRank& rank) { change<analysis::TracePiece>(rank.pieces, [](auto& rows) { rows[0].arrival = 2; }); },
       [](LocalRank& rank) {
-        change<analysis::ActivityPiece>(rank.pieces, [](auto& rows) { rows[1].waits[2].piece = 1; });
+        change<analysis::TracePiece>(rank.pieces, [](auto& rows) { rows[1].waits[2].piece = 1; });
       },
       [](LocalRank& rank) { change<analysis::ExposedStretch>(rank.exposed, [](auto& rows) { rows[0].arrival = -2; }); },
       [](LocalRank& rank) {

@@ -1,4 +1,4 @@
-#include "pipeline/run/record_directory.hpp"
+#include "pipeline/tool_rank/record_directory.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

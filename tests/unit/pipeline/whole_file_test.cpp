@@ -1,4 +1,4 @@
-#include "pipeline/run/whole_file.hpp"
+#include "pipeline/tool_rank/whole_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

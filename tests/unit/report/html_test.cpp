@@ -41,12 +41,12 @@ ReportDetail full_detail(std::int32_t ranks) {
     one.instance = 1'000'000 + number;
     one.communicator = "0x0123456789abcdef";
     one.summary.comparable = true;
-    one.summary.first_enter_ns = long_time;
-    one.summary.last_enter_ns = long_time + 2'469'134;
+    one.summary.first_enter = JobTime(long_time);
+    one.summary.last_enter = JobTime(long_time + 2'469'134);
     one.arrivals.resize(number < wide ? std::min<std::size_t>(listed_arrivals, static_cast<std::size_t>(ranks)) : 2);
     for (InstanceArrival& arrival : one.arrivals) {
-      arrival.enter_ns = long_time + 1'234'567;
-      arrival.exit_ns = one.summary.last_enter_ns + 123'456;
+      arrival.enter = JobTime(long_time + 1'234'567);
+      arrival.exit = one.summary.last_enter + 123'456;
       arrival.own_lateness_ns = 777'778;
       arrival.lateness_split = true;
       arrival.trace_rank = ranks - 1;

@@ -39,13 +39,13 @@ TEST(Perfetto, AnArrowFollowsTheOrderOfArrivalAndWaitsLieInTheirSlices) {
   summary.operation = Operation::all_reduce;
   summary.last_trace_rank = 2;
   summary.comparable = true;
-  summary.last_enter_ns = 3'000;
+  summary.last_enter = JobTime(3'000);
   std::vector<InstanceArrival> arrivals(3);
   for (std::int32_t r = 0; r < 3; ++r) {
     InstanceArrival& one = arrivals[static_cast<std::size_t>(r)];
     one.trace_rank = r;
-    one.enter_ns = 1'000 * (r + 1);
-    one.exit_ns = 5'000;
+    one.enter = JobTime(1'000 * (r + 1));
+    one.exit = JobTime(5'000);
   }
   std::string text = trace.begin({}) + trace.collective({41, "c0", &summary, arrivals});
   // The same communicator a second time, overlapping the first: on a track of its own.

@@ -1,4 +1,4 @@
-#include "clock/job_time.hpp"
+#include "clock/job_clock.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,6 @@ namespace nsys_explain::clock {
 namespace {
 
 __extension__ using Wide = __int128;
-
-constexpr Wide unit_drift = Wide{1'000'000'000} * static_cast<std::int64_t>(drift_steps_per_ppb);
 
 Wide floor_divide(Wide numerator, Wide positive_denominator) {
   const Wide quotient = numerator / positive_denominator;
@@ -21,15 +19,15 @@ std::int64_t drift_steps(const SessionClock& clock) {
 
 }  // namespace
 
-JobTime::JobTime(const SessionClock& clock, Nanoseconds pivot_ns)
+JobClock::JobClock(const SessionClock& clock, Nanoseconds pivot_ns)
     : clock_(&clock), pivot_ns_(pivot_ns), drift_steps_(drift_steps(clock)), is_straight_(clock.bends.empty()) {}
 
-Nanoseconds JobTime::floor_divide_by_unit(Wide numerator) {
+Nanoseconds JobClock::floor_divide_by_unit(Wide numerator) {
   return static_cast<Nanoseconds>(floor_divide(numerator, unit_ppb));
 }
 
 /// Offset and drift alone, then bends: one rounding between two knots, so that time never runs backwards.
-Nanoseconds JobTime::bent_correction(Nanoseconds x) const {
+Nanoseconds JobClock::bent_correction(Nanoseconds x) const {
   const std::vector<ClockBend>& bends = clock_->bends;
   const auto at_knot = [&](const ClockBend& bend) {
     return bend.correction_ns + drift_correction(bend.at_ns - pivot_ns_);
@@ -47,17 +45,16 @@ Nanoseconds JobTime::bent_correction(Nanoseconds x) const {
   return static_cast<Nanoseconds>(from + floor_divide(2 * rise * (x - before.at_ns) + length, 2 * length));
 }
 
-Nanoseconds to_session_time(const SessionClock& clock, Nanoseconds pivot_ns, Nanoseconds job_ns) {
-  if (job_ns == no_time) return no_time;
-  const std::int64_t steps = drift_steps(clock);
-  if (steps == 0 && clock.bends.empty()) return job_ns + clock.offset_ns;
+SessionTime JobClock::session_time(JobTime time) const {
+  if (time.ns == no_time) return SessionTime(no_time);
+  if (drift_steps_ == 0 && is_straight_) return SessionTime(time.ns + clock_->offset_ns);
   // x - pivot = (job - pivot) / (1 - drift), wrong by rounding only; walk the last nanoseconds.
-  const Wide since_pivot = floor_divide(static_cast<Wide>(job_ns - pivot_ns) * unit_drift, unit_drift - steps);
-  Nanoseconds u = pivot_ns + static_cast<Nanoseconds>(since_pivot) + clock.offset_ns;
-  const JobTime job_time(clock, pivot_ns);
-  for (std::size_t i = 0; i < clock.bends.size(); ++i) u += job_ns - job_time(u);
-  while (job_time(u) < job_ns) ++u;
-  while (job_time(u - 1) >= job_ns) --u;
+  const Wide since_pivot = floor_divide(static_cast<Wide>(time.ns - pivot_ns_) * unit_drift, unit_drift - drift_steps_);
+  SessionTime u(pivot_ns_ + static_cast<Nanoseconds>(since_pivot) + clock_->offset_ns);
+  const JobClock& job_time = *this;
+  for (std::size_t i = 0; i < clock_->bends.size(); ++i) u = u + (time - job_time(u));
+  while (job_time(u) < time) u = u + 1;
+  while (job_time(u - 1) >= time) u = u - 1;
   return u;
 }
 

@@ -1,4 +1,4 @@
-#include "pipeline/run/own_files.hpp"
+#include "pipeline/tool_rank/own_files.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,8 +13,8 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/run/record_directory.hpp"
-#include "pipeline/run/user_options.hpp"
+#include "pipeline/tool_rank/record_directory.hpp"
+#include "pipeline/tool_rank/user_options.hpp"
 #include "report/report.hpp"
 #include "store/store_reader.hpp"
 

@@ -1,4 +1,4 @@
-#include "pipeline/run/watch.hpp"
+#include "pipeline/tool_rank/watch.hpp"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "pipeline/run/threads.hpp"
+#include "pipeline/tool_rank/threads.hpp"
 
 #include <sched.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
 
 #include "ingest/event_counts.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
-#include "pipeline/run/file_memory.hpp"
+#include "pipeline/tool_rank/file_memory.hpp"
 
 /// How traces are read so that a tool rank stays within --memory-limit: fewer at a time, with fewer threads, with their
 /// events in files that stand in for memory.

@@ -10,8 +10,8 @@
 #include "analysis/tables/requests.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "nsys_explain/model/regex.hpp"
-#include "pipeline/run/job.hpp"
-#include "pipeline/run/topology.hpp"
+#include "pipeline/tool_rank/job.hpp"
+#include "pipeline/tool_rank/topology.hpp"
 
 namespace nsys_explain::pipeline {
 

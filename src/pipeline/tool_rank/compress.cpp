@@ -1,4 +1,4 @@
-#include "pipeline/run/compress.hpp"
+#include "pipeline/tool_rank/compress.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "pipeline/run/topology.hpp"
+#include "pipeline/tool_rank/topology.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "pipeline/run/slabs.hpp"
+#include "pipeline/tool_rank/slabs.hpp"
 
 #include <algorithm>
 #include <span>
@@ -11,7 +11,7 @@
 
 #include "exchange/agree.hpp"
 #include "model/sparing_growth.hpp"
-#include "pipeline/run/pack.hpp"
+#include "pipeline/tool_rank/pack.hpp"
 #include "report/report.hpp"
 
 namespace nsys_explain::pipeline {

@@ -1,4 +1,4 @@
-#include "pipeline/run/record_directory.hpp"
+#include "pipeline/tool_rank/record_directory.hpp"
 
 #include <array>
 #include <bit>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "model/hash.hpp"
-#include "pipeline/run/whole_file.hpp"
+#include "pipeline/tool_rank/whole_file.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

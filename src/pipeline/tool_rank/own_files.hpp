@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nsys_explain/ingest/discovery.hpp"
-#include "pipeline/run/job.hpp"
+#include "pipeline/tool_rank/job.hpp"
 
 /// What in a directory this program wrote, told by what files hold and not by their names alone: only that is ever
 /// replaced or removed.

@@ -1,4 +1,4 @@
-#include "pipeline/run/own_process.hpp"
+#include "pipeline/tool_rank/own_process.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pipeline/run/enclosure.hpp"
-#include "pipeline/run/job.hpp"
+#include "pipeline/tool_rank/enclosure.hpp"
+#include "pipeline/tool_rank/job.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "exchange/agree.hpp"
 #include "nsys_explain/model/job_report.hpp"
-#include "pipeline/run/watch.hpp"
+#include "pipeline/tool_rank/watch.hpp"
 
 namespace nsys_explain::pipeline {
 

@@ -1,4 +1,4 @@
-#include "pipeline/run/phases.hpp"
+#include "pipeline/tool_rank/phases.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "pipeline/run/file_memory.hpp"
+#include "pipeline/tool_rank/file_memory.hpp"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "pipeline/run/enclosure.hpp"
+#include "pipeline/tool_rank/enclosure.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "pipeline/run/memory_budget.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
 
 #include <algorithm>
 #include <filesystem>

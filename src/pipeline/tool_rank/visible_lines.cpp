@@ -1,4 +1,4 @@
-#include "pipeline/run/visible_lines.hpp"
+#include "pipeline/tool_rank/visible_lines.hpp"
 
 #include <string_view>
 

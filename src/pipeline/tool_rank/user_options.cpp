@@ -1,4 +1,4 @@
-#include "pipeline/run/user_options.hpp"
+#include "pipeline/tool_rank/user_options.hpp"
 
 #include <algorithm>
 #include <fstream>
