@@ -12,7 +12,7 @@
 
 #include "collectives/extraction.hpp"
 #include "collectives/inspector_keys.hpp"
-#include "model/median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/inspector.hpp"
 
 namespace nsys_explain::collectives {

@@ -1,4 +1,4 @@
-#include "ingest/allocator_snapshot.hpp"
+#include "ingest/side_files.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "ingest/cpu_samples.hpp"
+#include "ingest/event_readers.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ingest/process_events.hpp"
 #include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {

@@ -1,4 +1,4 @@
-#include "ingest/cuda_events.hpp"
+#include "ingest/event_readers.hpp"
 
 #include <array>
 #include <bit>
@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "ingest/size_filter.hpp"
+#include "ingest/row_filters.hpp"
 #include "ingest/table_scan.hpp"
 #include "model/hash.hpp"
 

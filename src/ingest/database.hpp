@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nsys_explain/ingest/scan_options.hpp"
+#include "nsys_explain/ingest/ingest.hpp"
 
 struct sqlite3;
 

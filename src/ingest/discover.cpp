@@ -15,11 +15,10 @@
 #include <utility>
 
 #include "ingest/export_report.hpp"
-#include "ingest/glob.hpp"
+#include "ingest/file_names.hpp"
 #include "ingest/kineto/export_kineto.hpp"
-#include "ingest/placeholders.hpp"
 #include "model/hash.hpp"
-#include "model/shell_quoted.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 
 namespace nsys_explain::ingest {

@@ -1,4 +1,4 @@
-#include "ingest/dynamic_payloads.hpp"
+#include "ingest/nccl_payload.hpp"
 
 #include <map>
 #include <string>

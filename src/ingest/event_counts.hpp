@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+/// How much an export holds, told without reading its events.
 namespace nsys_explain::ingest {
 
 /// How much an export holds, by how its rows are kept when it is read.
@@ -17,5 +19,9 @@ EventCounts count_events(const std::string& path);
 
 /// How many kernels of NCCL an export holds, by those among the first of its kernels; 0 where that cannot be told.
 std::int64_t estimate_arrivals(const std::string& path);
+
+/// How many trace ranks an export can hold at most: pairs of process and device with a CUDA context. Reads no event.
+/// Nothing where the export does not list contexts (many do not), or cannot be read.
+std::optional<std::int64_t> most_trace_ranks(const std::string& path);
 
 }  // namespace nsys_explain::ingest

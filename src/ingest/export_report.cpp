@@ -20,7 +20,7 @@
 #include <system_error>
 
 #include "ingest/kineto/export_kineto.hpp"
-#include "model/shell_quoted.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {

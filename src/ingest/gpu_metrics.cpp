@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ingest/link_metrics.hpp"
+#include "ingest/event_readers.hpp"
 #include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {

@@ -1,10 +1,7 @@
-#include "ingest/host_events.hpp"
+#include "ingest/event_readers.hpp"
 
-#include "ingest/cpu_samples.hpp"
-#include "ingest/process_events.hpp"
-#include "ingest/size_filter.hpp"
+#include "ingest/row_filters.hpp"
 #include "ingest/table_scan.hpp"
-#include "ingest/traced_calls.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

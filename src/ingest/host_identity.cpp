@@ -1,4 +1,4 @@
-#include "ingest/host_identity.hpp"
+#include "ingest/metadata.hpp"
 
 #include <algorithm>
 #include <charconv>

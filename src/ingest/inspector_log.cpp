@@ -1,4 +1,4 @@
-#include "ingest/inspector_log.hpp"
+#include "ingest/side_files.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "ingest/size_filter.hpp"
+#include "ingest/row_filters.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

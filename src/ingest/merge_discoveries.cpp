@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "model/shell_quoted.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 
 namespace nsys_explain::ingest {

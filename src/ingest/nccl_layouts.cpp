@@ -1,4 +1,4 @@
-#include "ingest/nccl_layouts.hpp"
+#include "ingest/nccl_payload.hpp"
 
 #include <algorithm>
 #include <set>

@@ -8,7 +8,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "ingest/size_filter.hpp"
+#include "ingest/row_filters.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "ingest/link_metrics.hpp"
+#include "ingest/event_readers.hpp"
 #include "ingest/table_scan.hpp"
 #include "nsys_explain/model/utf8.hpp"
 

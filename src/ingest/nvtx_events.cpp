@@ -1,4 +1,4 @@
-#include "ingest/nvtx_events.hpp"
+#include "ingest/event_readers.hpp"
 
 #include <fmt/format.h>
 
@@ -9,13 +9,10 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "ingest/dynamic_payloads.hpp"
-#include "ingest/nccl_layouts.hpp"
 #include "ingest/nccl_payload.hpp"
 #include "ingest/table_scan.hpp"
-#include "ingest/traced_calls.hpp"
-#include "nsys_explain/model/range_name.hpp"
-#include "nsys_explain/model/sorting.hpp"
+#include "nsys_explain/model/algorithms.hpp"
+#include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

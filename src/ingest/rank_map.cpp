@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "ingest/rank_resolution.hpp"
-#include "model/shell_quoted.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/regex.hpp"
 
 namespace nsys_explain::ingest {

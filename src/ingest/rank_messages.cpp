@@ -1,4 +1,4 @@
-#include "ingest/rank_messages.hpp"
+#include "ingest/rank_resolution.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "model/shell_quoted.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

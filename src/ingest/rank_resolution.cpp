@@ -12,8 +12,7 @@
 #include <tuple>
 
 #include "ingest/export_report.hpp"
-#include "ingest/file_name_ranks.hpp"
-#include "ingest/rank_messages.hpp"
+#include "ingest/file_names.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

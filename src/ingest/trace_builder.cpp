@@ -1,5 +1,5 @@
 #include "ingest/trace_builder.hpp"
-#include "nsys_explain/model/sorting.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 #include <algorithm>
 #include <tuple>

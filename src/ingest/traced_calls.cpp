@@ -1,4 +1,4 @@
-#include "ingest/traced_calls.hpp"
+#include "ingest/event_readers.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "ingest/cpu_samples.hpp"
-#include "ingest/process_events.hpp"
 #include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "nsys_explain/model/sorting.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain {
 

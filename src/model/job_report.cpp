@@ -2,8 +2,7 @@
 
 #include <map>
 
-#include "nsys_explain/model/critical_path.hpp"
-#include "nsys_explain/model/exposed_time.hpp"
+#include "nsys_explain/model/report_parts.hpp"
 
 namespace nsys_explain {
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "nsys_explain/model/table_extent.hpp"
-
 namespace nsys_explain {
 
 std::size_t TableSchema::index_of(std::string_view column) const {

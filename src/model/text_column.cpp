@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "model/sparing_growth.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain {
 

@@ -9,8 +9,7 @@
 
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/model/table.hpp"
-#include "report/markdown_parts.hpp"
-#include "report/markdown_sections.hpp"
+#include "report/markdown.hpp"
 #include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/side_files.hpp"

@@ -1,4 +1,4 @@
-#include "report/comparison_report.hpp"
+#include "report/report.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/comparison_text.hpp"
-#include "report/kernel_waterfall.hpp"
-#include "report/markdown_parts.hpp"
+#include "report/markdown.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {

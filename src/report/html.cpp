@@ -14,8 +14,6 @@
 #include "model/schema/declaration.hpp"
 #include "report/json_parts.hpp"
 #include "report/page.hpp"
-#include "report/page_moments.hpp"
-#include "report/page_views.hpp"
 #include "report/report.hpp"
 
 namespace nsys_explain::report {

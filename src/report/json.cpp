@@ -6,7 +6,7 @@
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "report/json_parts.hpp"
-#include "report/next_steps.hpp"
+#include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/side_files.hpp"
 

@@ -1,4 +1,4 @@
-#include "report/markdown_sections.hpp"
+#include "report/markdown.hpp"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,9 @@
 #include <variant>
 #include <vector>
 
-#include "model/p_value_text.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/names.hpp"
-#include "report/markdown_parts.hpp"
-#include "report/next_steps.hpp"
+#include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
 

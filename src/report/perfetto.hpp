@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "nsys_explain/model/collective.hpp"
-#include "nsys_explain/model/critical_path.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/report_detail.hpp"
+#include "nsys_explain/model/report_parts.hpp"
 #include "nsys_explain/model/timeline.hpp"
 
 /// A timeline of the whole job in Google's Trace Event Format, which ui.perfetto.dev and chrome://tracing open. One

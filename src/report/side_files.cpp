@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "report/markdown_parts.hpp"
+#include "report/markdown.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
 

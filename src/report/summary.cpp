@@ -10,7 +10,6 @@
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/model/utf8.hpp"
 #include "report/json_parts.hpp"
-#include "report/next_steps.hpp"
 #include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"

@@ -1,4 +1,4 @@
-#include "report/table_text.hpp"
+#include "report/report.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,9 +16,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "model/p_value_text.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/utf8.hpp"
-#include "report/report.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {

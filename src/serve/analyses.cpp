@@ -16,7 +16,7 @@
 #include "pipeline/run/job.hpp"
 #include "pipeline/run/own_files.hpp"
 #include "pipeline/run/own_process.hpp"
-#include "serve/child_process.hpp"
+#include "serve/processes.hpp"
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"
 #include "serve/upload.hpp"

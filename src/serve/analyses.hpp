@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ingest/staging.hpp"
-#include "serve/service_options.hpp"
+#include "serve/serve.hpp"
 
 namespace nsys_explain::serve {
 

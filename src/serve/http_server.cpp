@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "serve/refusal.hpp"
-#include "serve/request_checks.hpp"
+#include "serve/requests.hpp"
 
 namespace nsys_explain::serve {
 namespace {

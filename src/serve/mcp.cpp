@@ -9,9 +9,8 @@
 #include <fmt/format.h>
 
 #include "pipeline/run/own_process.hpp"
-#include "serve/foreign_json.hpp"
-#include "serve/history.hpp"
 #include "serve/refusal.hpp"
+#include "serve/report_answers.hpp"
 #include "serve/tools.hpp"
 
 namespace nsys_explain::serve {

@@ -1,4 +1,4 @@
-#include "serve/openapi.hpp"
+#include "serve/pages.hpp"
 
 #include <array>
 #include <string>

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "serve/target.hpp"
+#include "serve/requests.hpp"
 
 namespace nsys_explain::serve {
 namespace {

@@ -14,13 +14,10 @@
 #include <unistd.h>
 
 #include "pipeline/run/own_process.hpp"
-#include "serve/foreign_json.hpp"
-#include "serve/history.hpp"
-#include "serve/openapi.hpp"
 #include "serve/pages.hpp"
 #include "serve/refusal.hpp"
-#include "serve/request_checks.hpp"
-#include "serve/token.hpp"
+#include "serve/report_answers.hpp"
+#include "serve/requests.hpp"
 #include "serve/upload.hpp"
 
 namespace nsys_explain::serve {

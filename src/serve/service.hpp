@@ -10,8 +10,8 @@
 #include "serve/answers.hpp"
 #include "serve/http_server.hpp"
 #include "serve/mcp.hpp"
-#include "serve/service_options.hpp"
-#include "serve/target.hpp"
+#include "serve/requests.hpp"
+#include "serve/serve.hpp"
 #include "serve/upload.hpp"
 
 namespace nsys_explain::serve {

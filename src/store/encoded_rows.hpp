@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/table_extent.hpp"
 
 /// Rows as they lie in a store, shuffled and compressed: what takes the time of writing, done without the file, so that
 /// every tool rank and every thread can.

@@ -11,7 +11,6 @@
 
 #include "store/encoded_rows.hpp"
 #include "store/hdf5_object.hpp"
-#include "store/own_values.hpp"
 
 namespace nsys_explain::store {
 

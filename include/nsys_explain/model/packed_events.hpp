@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "nsys_explain/model/sorting.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -149,5 +150,19 @@ class RowWriter {
   Table& table_;
   std::size_t column_ = 0;
 };
+
+/// How much a table will hold, known before its first row is written.
+struct TableExtent {
+  std::size_t rows = 0;
+  std::vector<std::size_t> longest_texts;  ///< of each column, bytes; 0 for numbers
+};
+
+TableExtent extent_of(const Table& table);
+
+/// As docs/outputs.md and the service's answers call it.
+constexpr std::string_view column_kind_name(ColumnKind kind) {
+  constexpr std::array<std::string_view, 4> names{"integer", "time", "real", "text"};
+  return names[static_cast<std::size_t>(kind)];
+}
 
 }  // namespace nsys_explain

@@ -17,7 +17,7 @@ namespace nsys_explain {
 using StringIndex = std::uint32_t;
 
 /// What an export tells of the machine, the software and the capture besides events: {"driver", "580.95.05"}. Names are
-/// those of the table run_facts (ingest/run_facts.hpp).
+/// those of the table run_facts (ingest/metadata.hpp).
 struct RunFact {
   std::string name;
   std::string value;

@@ -9,8 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/causes/compute_difference.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,4 +1,4 @@
-#include "analysis/causes/compute_difference.hpp"
+#include "analysis/causes/causes.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "model/kernel_name.hpp"
 #include "model/schema/gpu.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "model/text.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -8,9 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/compare/kernel_changes.hpp"
-#include "analysis/compare/trend.hpp"
-#include "analysis/statistics/ratio_noise.hpp"
+#include "analysis/statistics/significance.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"

@@ -1,4 +1,4 @@
-#include "analysis/findings/job_verdict.hpp"
+#include "analysis/findings/findings.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,9 +15,6 @@
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/missing_findings.hpp"
-#include "analysis/findings/straggler_findings.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,4 +1,4 @@
-#include "analysis/findings/missing_findings.hpp"
+#include "analysis/findings/findings.hpp"
 
 #include <algorithm>
 #include <map>
@@ -14,8 +14,6 @@
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,4 +1,4 @@
-#include "analysis/links/link_summary.hpp"
+#include "analysis/links/links.hpp"
 
 #include <algorithm>
 #include <charconv>

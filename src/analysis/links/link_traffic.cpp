@@ -1,4 +1,4 @@
-#include "analysis/links/link_traffic.hpp"
+#include "analysis/links/links.hpp"
 
 #include <algorithm>
 #include <array>

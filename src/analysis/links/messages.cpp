@@ -1,4 +1,4 @@
-#include "analysis/links/messages.hpp"
+#include "analysis/links/links.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -15,13 +15,8 @@
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
-#include "analysis/findings/missing_findings.hpp"
-#include "analysis/findings/overlap_reasons.hpp"
-#include "analysis/findings/stage_findings.hpp"
-#include "analysis/findings/straggler_findings.hpp"
-#include "analysis/links/slow_links.hpp"
+#include "analysis/findings/findings.hpp"
+#include "analysis/links/links.hpp"
 #include "analysis/questions/question.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/job_report.hpp"

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/tables/host_calls.hpp"
-#include "analysis/trace/cpu_samples.hpp"
+#include "analysis/tables/tables.hpp"
 #include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/host_activity.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

@@ -74,7 +74,7 @@ struct Returned {
   Nanoseconds first_ns = 0;
 };
 
-/// At the first trace rank of the process (host_calls.hpp).
+/// At the first trace rank of the process (tables.hpp).
 Table cuda_errors_table(const RankEvents& events) {
   Table table = make_table(schema::cuda_errors);
   if (!speaks_for_process(events.process, events.device)) return table;

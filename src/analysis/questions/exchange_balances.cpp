@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/links/messages.hpp"
+#include "analysis/links/links.hpp"
 #include "model/schema/links.hpp"
 
 namespace nsys_explain::analysis::questions {

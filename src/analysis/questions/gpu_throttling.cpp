@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "analysis/causes/attributed_time.hpp"
-#include "analysis/findings/finding_sizes.hpp"
+#include "analysis/causes/causes.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis::questions {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

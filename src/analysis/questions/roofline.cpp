@@ -12,8 +12,6 @@
 #include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis::questions {

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "analysis/findings/late_parts.hpp"
-#include "analysis/tables/run_facts.hpp"
+#include "analysis/findings/finding_parts.hpp"
+#include "analysis/tables/tables.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

@@ -9,11 +9,10 @@
 
 #include <fmt/format.h>
 
-#include "analysis/causes/attributed_time.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
-#include "model/p_value_text.hpp"
+#include "analysis/causes/causes.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "model/schema/job.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis::questions {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/statistics/change_points.hpp"
+#include "analysis/statistics/significance.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "analysis/statistics/statistics.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

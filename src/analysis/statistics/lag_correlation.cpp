@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "analysis/statistics/near_search.hpp"
-#include "analysis/statistics/random.hpp"
-#include "model/median.hpp"
+#include "analysis/statistics/significance.hpp"
+#include "analysis/statistics/statistics.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -1,4 +1,4 @@
-#include "analysis/statistics/ratio_noise.hpp"
+#include "analysis/statistics/significance.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,6 @@
 #include <numbers>
 #include <numeric>
 
-#include "analysis/statistics/random.hpp"
 #include "analysis/statistics/statistics.hpp"
 
 namespace nsys_explain::analysis {

@@ -7,7 +7,7 @@
 #include <numbers>
 #include <numeric>
 
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

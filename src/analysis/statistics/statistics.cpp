@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "model/median.hpp"
 #include "model/schema/declaration.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -1,4 +1,4 @@
-#include "analysis/tables/expert_rules.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "analysis/tables/gpu_counters.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 #include "analysis/statistics/lag_correlation.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/gpu.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/intervals.hpp"
-#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/tables/gpu_idle.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "analysis/statistics/near_search.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/gpu.hpp"

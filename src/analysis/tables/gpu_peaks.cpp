@@ -1,4 +1,4 @@
-#include "analysis/tables/gpu_peaks.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "analysis/tables/gpu_samples.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
-#include "analysis/tables/exporter_text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/tables/gpu_samples.hpp"
+#include "analysis/tables/side_files.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/time.hpp"
 

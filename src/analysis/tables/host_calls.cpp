@@ -1,14 +1,17 @@
-#include "analysis/tables/host_calls.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -187,6 +190,52 @@ Table barriers_table(const RankEvents& events) {
                    [](const auto& a, const auto& b) { return a.second.total > b.second.total; });
   RowWriter row(table);
   for (const auto& [barrier, s] : rows) row << barrier.kind << barrier.name << s.count << s.total << s.mean << s.max;
+  return table;
+}
+
+namespace {
+
+using CallNames = std::pair<std::string_view, std::string_view>;
+using CallSummary = std::pair<CallNames, Statistics>;
+
+/// Most time first.
+std::vector<CallSummary> summarised_calls(std::map<CallNames, std::vector<std::int64_t>>& durations) {
+  std::vector<CallSummary> rows;
+  for (auto& [names, of_names] : durations) rows.emplace_back(names, summarise(of_names));
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const CallSummary& a, const CallSummary& b) { return a.second.total > b.second.total; });
+  return rows;
+}
+
+}  // namespace
+
+Table call_stacks_table(const RankEvents& events) {
+  constexpr std::size_t stacks_kept = 50;
+  Table table = make_table(schema::call_stacks);
+  if (!speaks_for_process(events.process, events.device)) return table;
+  const std::vector<std::string>& strings = events.trace.strings;
+  std::map<CallNames, std::vector<std::int64_t>> durations;
+  for (const TracedCall& call : events.process.traced_calls)
+    durations[{strings[call.name], strings[call.stack]}].push_back(call.end_ns - call.start_ns);
+  std::vector<CallSummary> rows = summarised_calls(durations);
+  rows.resize(std::min(rows.size(), stacks_kept));
+  RowWriter row(table);
+  for (const auto& [names, s] : rows) row << names.first << names.second << s.count << s.total << s.max;
+  return table;
+}
+
+Table library_calls_table(const RankEvents& events) {
+  Table table = make_table(schema::library_calls);
+  if (!speaks_for_process(events.process, events.device)) return table;
+  std::map<CallNames, std::vector<std::int64_t>> durations;
+  for (const LibraryCall& call : events.process.library_calls)
+    durations[{call.is_cudnn ? "cuDNN" : "cuBLAS", events.trace.strings[call.name]}].push_back(call.end_ns -
+                                                                                               call.start_ns);
+  RowWriter row(table);
+  for (const auto& [names, s] : summarised_calls(durations)) {
+    row << names.first << names.second;
+    write_statistics(row, s);
+  }
   return table;
 }
 

@@ -1,4 +1,4 @@
-#include "analysis/tables/launch_times.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <algorithm>
 #include <array>

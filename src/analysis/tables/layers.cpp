@@ -1,4 +1,4 @@
-#include "analysis/tables/layers.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/trace/gpu_parts.hpp"
-#include "analysis/window/recurrence.hpp"
+#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/window/steps.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {

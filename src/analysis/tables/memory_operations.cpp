@@ -1,4 +1,4 @@
-#include "analysis/tables/memory_operations.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/trace/compute_overlap.hpp"
 #include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/work_profile.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/intervals.hpp"
 

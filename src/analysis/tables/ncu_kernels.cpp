@@ -1,4 +1,4 @@
-#include "analysis/tables/kernel_evidence.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "analysis/tables/nvtx_kernels.hpp"
+#include "analysis/tables/nvtx_rows.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,11 +7,10 @@
 #include <string>
 #include <tuple>
 
-#include "analysis/statistics/small_numbers.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/kernel_surroundings.hpp"
 #include "model/schema/host.hpp"
-#include "nsys_explain/model/release.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {

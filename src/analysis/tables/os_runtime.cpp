@@ -1,4 +1,4 @@
-#include "analysis/tables/os_runtime.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <algorithm>
 #include <array>

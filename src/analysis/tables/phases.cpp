@@ -1,4 +1,4 @@
-#include "analysis/tables/phases.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "analysis/tables/requests.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,6 @@
 
 #include "analysis/statistics/delimited_text.hpp"
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/tables/served_models.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/tables/roofline.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <string>
 #include <tuple>
 
-#include "analysis/tables/budget.hpp"
+#include "analysis/tables/tables.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {

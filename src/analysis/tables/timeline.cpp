@@ -1,4 +1,4 @@
-#include "analysis/tables/timeline.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/links/link_traffic.hpp"
+#include "analysis/links/links.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 
 namespace nsys_explain::analysis {

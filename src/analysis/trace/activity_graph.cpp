@@ -8,10 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "analysis/trace/contention.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/host_activity.hpp"
-#include "analysis/trace/predecessors.hpp"
 #include "analysis/trace/program.hpp"
 
 namespace nsys_explain::analysis {

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "model/kernel_name.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

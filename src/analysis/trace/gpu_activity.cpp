@@ -1,6 +1,14 @@
 #include "analysis/trace/gpu_activity.hpp"
 
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
 #include <fmt/format.h>
+
+#include "nsys_explain/model/algorithms.hpp"
+#include "nsys_explain/model/intervals.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -66,5 +74,81 @@ std::string_view memory_kind_name(std::int16_t kind) {
              ? memory_kinds[static_cast<std::size_t>(kind)]
              : "-";
 }
+
+namespace {
+
+std::vector<Interval> communication_of(const RankEvents& events) {
+  std::vector<Interval> communication;
+  for (const Kernel& kernel : events.device.kernels)
+    if (events.is_communication(kernel)) communication.push_back({kernel.start_ns, kernel.end_ns});
+  return merge_intervals(std::move(communication));
+}
+
+/// Durations of kernels alike.
+struct Durations {
+  StringIndex name = 0;
+  std::vector<Nanoseconds> alone_ns, beside_ns;
+  Nanoseconds time_beside_ns = 0;
+};
+
+/// By kernel kind: equal where name, grid and block are.
+std::vector<std::size_t> families_of(const DeviceTrace& device, std::size_t& count) {
+  std::map<std::tuple<StringIndex, std::array<std::int32_t, 6>>, std::size_t> numbers;
+  std::vector<std::size_t> family_of_kind;
+  for (const KernelKind& kind : device.kernel_kinds) {
+    const std::array<std::int32_t, 6> shape{kind.grid_x,  kind.grid_y,  kind.grid_z,
+                                            kind.block_x, kind.block_y, kind.block_z};
+    family_of_kind.push_back(numbers.try_emplace({kind.demangled_name, shape}, numbers.size()).first->second);
+  }
+  count = numbers.size();
+  return family_of_kind;
+}
+
+std::vector<ContendedKernels> compare_kernels(const RankEvents& events, const CoveredTime& beside) {
+  constexpr std::size_t enough = 4;  // of a family, alone and beside: fewer make no median
+  std::size_t count = 0;
+  const std::vector<std::size_t> family_of_kind = families_of(events.device, count);
+  std::vector<Durations> families(count);
+  std::size_t near = 0;
+  for (const Kernel& kernel : events.device.kernels) {
+    if (events.is_communication(kernel)) continue;
+    const Nanoseconds duration_ns = kernel.end_ns - kernel.start_ns,
+                      beside_ns = beside.within(kernel.start_ns, kernel.end_ns, near);
+    Durations& family = families[family_of_kind[kernel.kind]];
+    family.name = events.device.kernel_kinds[kernel.kind].demangled_name;
+    family.time_beside_ns += beside_ns;
+    if (beside_ns == 0) family.alone_ns.push_back(duration_ns);
+    if (beside_ns > 0 && beside_ns == duration_ns) family.beside_ns.push_back(duration_ns);
+  }
+  std::vector<ContendedKernels> compared;
+  for (Durations& family : families) {
+    if (family.alone_ns.size() < enough || family.beside_ns.size() < enough) continue;
+    compared.push_back({.name = family.name,
+                        .alone = static_cast<std::int64_t>(family.alone_ns.size()),
+                        .beside = static_cast<std::int64_t>(family.beside_ns.size()),
+                        .alone_ns = lower_median(family.alone_ns),
+                        .beside_ns = lower_median(family.beside_ns),
+                        .time_beside_ns = family.time_beside_ns});
+  }
+  return compared;
+}
+
+double lost_share_of(const std::vector<ContendedKernels>& compared) {
+  double alone_ns = 0, beside_ns = 0;  // of as many kernels
+  for (const ContendedKernels& kernels : compared) {
+    alone_ns += static_cast<double>(kernels.beside * kernels.alone_ns);
+    beside_ns += static_cast<double>(kernels.beside * kernels.beside_ns);
+  }
+  return beside_ns > alone_ns ? 1 - alone_ns / beside_ns : 0;
+}
+
+}  // namespace
+
+std::vector<ContendedKernels> contended_kernels(const RankEvents& events) {
+  return compare_kernels(events, CoveredTime(communication_of(events)));
+}
+
+Contention::Contention(const RankEvents& events)
+    : beside_(communication_of(events)), lost_share_(lost_share_of(compare_kernels(events, beside_))) {}
 
 }  // namespace nsys_explain::analysis

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -9,6 +11,8 @@
 #include <tuple>
 #include <vector>
 
+#include "analysis/statistics/lag_correlation.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "nsys_explain/model/trace.hpp"
 
 /// Everything that kept a device busy, in one order.
@@ -107,5 +111,83 @@ std::string_view memory_kind_name(std::int16_t kind);
 inline bool speaks_for_process(const ProcessTrace& process, const DeviceTrace& device) {
   return process.devices.empty() || &process.devices.front() == &device;
 }
+
+// The time of one device, cut up as its budget is.
+
+/// Where kinds of activity overlap, time belongs to the first of these.
+enum class GpuPart : std::uint8_t { compute, communication, copy, opaque_graph, idle };
+inline constexpr std::size_t gpu_part_count = 5;
+
+/// Calls `use(GpuPart, Interval)` for the time from the first start to the last end of GPU activity: ascending, without
+/// gaps or overlaps. Keeps nothing of the events. `communication_kinds`: by kernel kind of the device.
+template <class Use>
+void for_each_gpu_part(const DeviceTrace& device, const std::vector<bool>& communication_kinds, const Use& use) {
+  bool any = false;
+  Nanoseconds at_ns = 0;  // parts are told until here; what is busy later has been so from here on
+  std::array<Nanoseconds, gpu_part_count - 1> busy_until_ns{};
+  const auto advance = [&](Nanoseconds to_ns) {
+    for (std::size_t part = 0; part < busy_until_ns.size() && at_ns < to_ns; ++part) {
+      const Nanoseconds until_ns = std::min(busy_until_ns[part], to_ns);
+      if (until_ns <= at_ns) continue;
+      use(static_cast<GpuPart>(part), Interval{at_ns, until_ns});
+      at_ns = until_ns;
+    }
+    if (at_ns < to_ns) use(GpuPart::idle, Interval{at_ns, to_ns});
+    at_ns = to_ns;
+  };
+  for_each_gpu_activity(device, [&](const GpuActivity& activity) {
+    if (!any) {
+      at_ns = activity.start_ns;
+      busy_until_ns.fill(at_ns);
+      any = true;
+    }
+    advance(activity.start_ns);
+    GpuPart part = GpuPart::opaque_graph;
+    if (activity.kind == ActivityKind::memory_operation) part = GpuPart::copy;
+    if (activity.kind == ActivityKind::kernel) {
+      part = communication_kinds[device.kernels[activity.index].kind] ? GpuPart::communication : GpuPart::compute;
+    }
+    Nanoseconds& until_ns = busy_until_ns[static_cast<std::size_t>(part)];
+    until_ns = std::max(until_ns, activity.end_ns);
+  });
+  if (any) advance(*std::max_element(busy_until_ns.begin(), busy_until_ns.end()));
+}
+
+/// Kernels of one name, grid and block, in the middle.
+struct ContendedKernels {
+  StringIndex name = 0;  ///< demangled
+  std::int64_t alone = 0, beside = 0;
+  Nanoseconds alone_ns = 0, beside_ns = 0;  ///< lower medians of those alone, and all the time beside
+  Nanoseconds time_beside_ns = 0;           ///< of all of them, also those that are beside in part
+
+  Nanoseconds lost_ns() const {
+    return beside_ns <= alone_ns ? 0 : time_beside_ns - time_beside_ns * alone_ns / beside_ns;
+  }
+};
+
+/// Those of which four and more ran alone, and four and more beside collectives, by first occurrence.
+std::vector<ContendedKernels> contended_kernels(const RankEvents& events);
+
+/// What kernels of a trace rank take longer for collectives that run beside them: these hold multiprocessors and use
+/// memory, be it while they wait. Kernels alike (name, grid, block) are compared alone and beside:
+///
+///     40 times alone 100 us each, 40 times beside 125 us each:  a fifth of the time beside is lost
+class Contention {
+ public:
+  explicit Contention(const RankEvents& events);
+
+  /// Of the time that kernels run beside collectives; 0 where nothing tells.
+  double lost_share() const { return lost_share_; }
+  /// Quick where it lies near that which was asked for before.
+  Nanoseconds lost_within(Nanoseconds start_ns, Nanoseconds end_ns) {
+    if (lost_share_ == 0) return 0;
+    return std::llround(lost_share_ * static_cast<double>(beside_.within(start_ns, end_ns, near_)));
+  }
+
+ private:
+  CoveredTime beside_;
+  double lost_share_ = 0;
+  std::size_t near_ = 0;
+};
 
 }  // namespace nsys_explain::analysis

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "analysis/trace/host_activity.hpp"
-#include "nsys_explain/model/sorting.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

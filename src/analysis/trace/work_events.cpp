@@ -7,12 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "analysis/trace/cpu_samples.hpp"
 #include "analysis/trace/divergence.hpp"
 #include "analysis/trace/host_activity.hpp"
-#include "analysis/trace/host_stalls.hpp"
-#include "analysis/trace/launch_order.hpp"
-#include "analysis/trace/nvtx_nesting.hpp"
+#include "analysis/trace/launches.hpp"
+#include "analysis/trace/nvtx_ranges.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/verdict/kernel_peers.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,11 @@
-#include "analysis/verdict/kernel_time_wander.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "analysis/statistics/ratio_noise.hpp"
-#include "analysis/verdict/kernel_peers.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "analysis/statistics/significance.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

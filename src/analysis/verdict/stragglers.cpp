@@ -12,10 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "analysis/statistics/significance.hpp"
-#include "analysis/verdict/slow_places.hpp"
-#include "analysis/verdict/straggler_description.hpp"
-#include "analysis/verdict/suspects.hpp"
-#include "model/p_value_text.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/window/common_steps.hpp"
+#include "analysis/window/window.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/window/job_steps.hpp"
+#include "analysis/window/steps.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/statistics/change_points.hpp"
+#include "analysis/statistics/significance.hpp"
 #include "analysis/statistics/statistics.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -1,4 +1,4 @@
-#include "analysis/window/recurrence.hpp"
+#include "analysis/window/steps.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -1,4 +1,4 @@
-#include "analysis/window/run_parts.hpp"
+#include "analysis/window/window.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,10 +11,9 @@
 #include <fmt/ranges.h>
 
 #include "analysis/trace/gpu_activity.hpp"
-#include "analysis/trace/gpu_parts.hpp"
 #include "model/hash.hpp"
 #include "model/schema/job.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

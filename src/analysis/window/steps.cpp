@@ -11,10 +11,9 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "analysis/statistics/near_search.hpp"
-#include "analysis/window/recurrence.hpp"
+#include "analysis/statistics/statistics.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/intervals.hpp"
-#include "nsys_explain/model/lower_median.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {

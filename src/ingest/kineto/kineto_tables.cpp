@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "ingest/kineto/collective_call.hpp"
+#include "ingest/kineto/trace_event.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

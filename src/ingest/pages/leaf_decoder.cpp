@@ -1,11 +1,11 @@
-#include "ingest/pages/leaf_decoder.hpp"
+#include "ingest/pages/page_rows.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
 
-#include "ingest/pages/bytes.hpp"
+#include "ingest/pages/page_file.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest::pages {

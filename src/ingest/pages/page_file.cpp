@@ -10,8 +10,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "ingest/pages/bytes.hpp"
-
 namespace nsys_explain::ingest::pages {
 
 PageDamage::PageDamage(const char* what, std::uint32_t page)

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ingest/pages/bytes.hpp"
+#include "ingest/pages/page_file.hpp"
 #include "model/hash.hpp"
 #include "nsys_explain/model/time.hpp"
 

@@ -7,12 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "analysis/tables/timeline.hpp"
+#include "analysis/tables/tables.hpp"
 #include "clock/job_time.hpp"
 #include "clock/level_zero.hpp"
-#include "model/median.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "pipeline/run/pack.hpp"
 
 namespace nsys_explain::pipeline {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "exchange/communicator.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/job_report.hpp"
-#include "nsys_explain/model/trace_rank_index.hpp"
 #include "pipeline/read/local_traces.hpp"
 
 namespace nsys_explain::pipeline {

@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "exchange/agree.hpp"
-#include "model/sparing_growth.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "pipeline/run/pack.hpp"
 #include "report/report.hpp"
 

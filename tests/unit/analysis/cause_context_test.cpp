@@ -1,4 +1,4 @@
-#include "analysis/causes/cause_context.hpp"
+#include "analysis/causes/causes.hpp"
 
 #include <gtest/gtest.h>
 

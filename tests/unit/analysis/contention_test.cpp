@@ -1,4 +1,4 @@
-#include "analysis/trace/contention.hpp"
+#include "analysis/trace/gpu_activity.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,11 +4,8 @@
 #include <numeric>
 #include <random>
 
-#include "analysis/tables/budget.hpp"
 #include "analysis/tables/categories.hpp"
-#include "analysis/tables/gpu_idle.hpp"
-#include "analysis/tables/memory_operations.hpp"
-#include "analysis/tables/streams.hpp"
+#include "analysis/tables/tables.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {

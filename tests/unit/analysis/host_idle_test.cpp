@@ -1,4 +1,4 @@
-#include "analysis/verdict/host_idle.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/verdict/kernel_time_wander.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/trace/launch_order.hpp"
+#include "analysis/trace/launches.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,10 +1,10 @@
-#include "analysis/tables/layers.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <gmock/gmock.h>
 
 #include <string_view>
 
-#include "analysis/window/recurrence.hpp"
+#include "analysis/window/steps.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,4 +1,4 @@
-#include "analysis/statistics/near_search.hpp"
+#include "analysis/statistics/statistics.hpp"
 
 #include <functional>
 #include <vector>

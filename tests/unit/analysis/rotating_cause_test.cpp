@@ -1,4 +1,4 @@
-#include "analysis/causes/rotating_cause.hpp"
+#include "analysis/causes/causes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,10 @@
-#include "analysis/tables/served_models.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analysis/tables/requests.hpp"
 #include "model/schema/side.hpp"
 
 namespace nsys_explain::analysis {

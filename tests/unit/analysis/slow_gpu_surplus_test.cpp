@@ -1,4 +1,4 @@
-#include "analysis/verdict/gpu_speed.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
 
 #include <gtest/gtest.h>
 

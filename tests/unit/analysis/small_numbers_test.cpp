@@ -1,4 +1,4 @@
-#include "analysis/statistics/small_numbers.hpp"
+#include "analysis/trace/kernel_surroundings.hpp"
 
 #include <gtest/gtest.h>
 

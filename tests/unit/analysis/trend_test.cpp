@@ -1,4 +1,4 @@
-#include "analysis/compare/trend.hpp"
+#include "analysis/compare/comparison.hpp"
 
 #include <gtest/gtest.h>
 

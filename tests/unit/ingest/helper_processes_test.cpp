@@ -1,4 +1,4 @@
-#include "ingest/helper_processes.hpp"
+#include "ingest/rank_resolution.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "ingest/phase_file.hpp"
+#include "ingest/side_files.hpp"
 
 #include <stdexcept>
 #include <string>

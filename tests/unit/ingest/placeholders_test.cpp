@@ -1,4 +1,4 @@
-#include "ingest/placeholders.hpp"
+#include "ingest/file_names.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

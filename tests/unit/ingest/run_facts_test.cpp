@@ -1,4 +1,4 @@
-#include "ingest/run_facts.hpp"
+#include "ingest/metadata.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

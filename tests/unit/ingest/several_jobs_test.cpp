@@ -1,4 +1,4 @@
-#include "ingest/several_jobs.hpp"
+#include "ingest/session_checks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

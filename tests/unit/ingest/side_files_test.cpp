@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ingest/allocator_snapshot.hpp"
-#include "ingest/engine_profile.hpp"
+#include "ingest/side_files.hpp"
 #include "model/schema/side.hpp"
 
 namespace nsys_explain::ingest {

@@ -1,4 +1,4 @@
-#include "model/kernel_name.hpp"
+#include "model/text.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/model/nearby_numbers.hpp"
+#include "nsys_explain/model/launch_index.hpp"
 
 #include <random>
 

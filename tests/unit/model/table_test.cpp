@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "model/schema/declaration.hpp"
-#include "nsys_explain/model/table_extent.hpp"
 
 namespace nsys_explain {
 namespace {

@@ -9,8 +9,7 @@
 #include "serve/analyses.hpp"
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"
-#include "serve/request_checks.hpp"
-#include "serve/token.hpp"
+#include "serve/requests.hpp"
 
 /// Who may ask for what.
 namespace nsys_explain::serve {

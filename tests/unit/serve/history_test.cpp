@@ -1,4 +1,4 @@
-#include "serve/history.hpp"
+#include "serve/report_answers.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "serve/target.hpp"
+#include "serve/requests.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace re2 {
+class RE2;
+}
+
+/// Names and numbers as people read and write them.
+namespace nsys_explain {
+
+/// What a kernel is called in its source: "deep_ep::intranode::dispatch" of "void deep_ep::intranode::dispatch<8,
+/// 768>(int4*)". Template and argument lists name what a kernel works on, not what it does.
+std::string_view function_name(std::string_view demangled);
+
+/// A file name for messages and command lines: as it is where it is plain, otherwise quoted for a POSIX shell with
+/// bash's $'...' for control characters and bytes that are not UTF-8. The result is valid UTF-8 on one line.
+std::string shell_quoted(std::string_view name);
+
+/// A chance, the same way wherever people read one: "< 1e-12", "4e-09", "0.031".
+inline std::string p_value_text(double p_value) {
+  constexpr double smallest = 1e-12;  // below it no assumption of a test holds as exactly
+  if (p_value < smallest) return "< 1e-12";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), p_value < 0.001 ? "%.0e" : "%.3f", p_value);
+  return text.data();
+}
+
+/// "p < 1e-12", "p = 0.031".
+inline std::string p_value_equation(double p_value) {
+  const std::string text = p_value_text(p_value);
+  return (text.front() == '<' ? "p " : "p = ") + text;
+}
+
+/// A rule that makes names alike: every match of a regular expression (regex.hpp) is replaced; \1 to \9 in the
+/// replacement are what the groups matched, \0 all of it.
+class Rename {
+ public:
+  /// Throws std::invalid_argument with what is wrong with the expression or the replacement.
+  Rename(std::string_view expression, std::string_view replacement);
+
+  std::string of(std::string_view name) const;
+
+ private:
+  std::shared_ptr<const re2::RE2> compiled_;
+  std::string replacement_;
+};
+
+}  // namespace nsys_explain
