@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <stdexcept>
-#include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 #include <simdjson.h>

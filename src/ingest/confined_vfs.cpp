@@ -1,7 +1,5 @@
 #include "ingest/confined_vfs.hpp"
 
-#include <string_view>
-
 #include <fmt/format.h>
 
 namespace nsys_explain::ingest {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include <sqlite3.h>
 
 #include "ingest/database.hpp"

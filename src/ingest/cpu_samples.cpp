@@ -1,12 +1,6 @@
 #include "ingest/event_readers.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <tuple>
-#include <unordered_map>
-#include <vector>
-
-#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

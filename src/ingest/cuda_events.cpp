@@ -1,18 +1,11 @@
 #include "ingest/event_readers.hpp"
 
-#include <array>
 #include <bit>
 #include <bitset>
 #include <charconv>
-#include <memory>
-#include <type_traits>
-#include <unordered_map>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include "ingest/row_filters.hpp"
-#include "ingest/table_scan.hpp"
 #include "model/hash.hpp"
 
 namespace nsys_explain::ingest {

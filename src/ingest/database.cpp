@@ -1,7 +1,6 @@
 #include "ingest/database.hpp"
 
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,7 +8,6 @@
 
 #include "ingest/confined_vfs.hpp"
 #include "ingest/pages/page_rows.hpp"
-#include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <map>
 #include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "nsys_explain/ingest/ingest.hpp"
 

@@ -4,13 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
-#include <string_view>
 #include <system_error>
 #include <utility>
 

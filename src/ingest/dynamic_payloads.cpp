@@ -1,10 +1,5 @@
 #include "ingest/nccl_payload.hpp"
 
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {

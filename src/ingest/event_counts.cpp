@@ -2,20 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <initializer_list>
 #include <set>
-#include <string_view>
 #include <system_error>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <sqlite3.h>
 
-#include "ingest/database.hpp"
 #include "ingest/export_report.hpp"
 #include "ingest/input_file.hpp"
 #include "ingest/table_scan.hpp"
-#include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,20 +1,11 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <optional>
 #include <set>
-#include <string_view>
-#include <vector>
 
-#include "ingest/database.hpp"
 #include "ingest/row_filters.hpp"
 #include "ingest/string_table.hpp"
 #include "ingest/table_scan.hpp"
 #include "ingest/trace_builder.hpp"
-#include "nsys_explain/model/diagnostic.hpp"
-#include "nsys_explain/model/trace.hpp"
 
 /// The readers of an export's event tables.
 namespace nsys_explain::ingest {

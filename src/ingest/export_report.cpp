@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -16,7 +15,6 @@
 #include <fstream>
 #include <mutex>
 #include <set>
-#include <string>
 #include <system_error>
 
 #include "ingest/kineto/export_kineto.hpp"

@@ -1,12 +1,6 @@
 #include <algorithm>
-#include <array>
-#include <map>
-#include <set>
-#include <tuple>
-#include <utility>
 
 #include "ingest/event_readers.hpp"
-#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,8 +1,5 @@
 #include "ingest/event_readers.hpp"
 
-#include "ingest/row_filters.hpp"
-#include "ingest/table_scan.hpp"
-
 namespace nsys_explain::ingest {
 namespace {
 

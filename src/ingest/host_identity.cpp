@@ -2,10 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
-#include <map>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>

@@ -1,7 +1,4 @@
 #include <algorithm>
-#include <cstddef>
-#include <map>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>

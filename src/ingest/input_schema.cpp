@@ -1,15 +1,11 @@
 #include "ingest/input_schema.hpp"
 
 #include <algorithm>
-#include <array>
-#include <string>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sqlite3.h>
 
-#include "ingest/database.hpp"
 #include "ingest/input_file.hpp"
 
 namespace nsys_explain::ingest {

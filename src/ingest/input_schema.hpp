@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "ingest/database.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
 

@@ -4,12 +4,8 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <limits>
-#include <map>
-#include <optional>
 #include <sstream>
 #include <stdexcept>
-#include <unordered_map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
-#include <string_view>
 
 #include "ingest/table_scan.hpp"
 #include "nsys_explain/ingest/ingest.hpp"

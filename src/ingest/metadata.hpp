@@ -1,13 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "ingest/database.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
 
 #include "ingest/table_scan.hpp"
 

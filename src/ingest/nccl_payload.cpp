@@ -1,12 +1,7 @@
 #include "ingest/nccl_payload.hpp"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <unordered_map>
 
 #include "ingest/row_filters.hpp"
 

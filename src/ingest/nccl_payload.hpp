@@ -1,12 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string_view>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "ingest/database.hpp"
 #include "nsys_explain/model/trace.hpp"

@@ -1,12 +1,9 @@
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <tuple>
 
 #include <fmt/format.h>
 
 #include "ingest/event_readers.hpp"
-#include "ingest/table_scan.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {

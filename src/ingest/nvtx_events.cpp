@@ -2,15 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <unordered_map>
 
 #include "ingest/nccl_payload.hpp"
-#include "ingest/table_scan.hpp"
 #include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/utf8.hpp"
 

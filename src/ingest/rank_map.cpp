@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <stdexcept>
-#include <string_view>
 
 #include "ingest/rank_resolution.hpp"
 #include "model/text.hpp"

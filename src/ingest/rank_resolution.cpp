@@ -3,13 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <set>
-#include <string_view>
-#include <tuple>
 
 #include "ingest/export_report.hpp"
 #include "ingest/file_names.hpp"

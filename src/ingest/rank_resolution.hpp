@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"

@@ -1,29 +1,12 @@
-#include <algorithm>
 #include <charconv>
-#include <limits>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "ingest/database.hpp"
 #include "ingest/event_readers.hpp"
 #include "ingest/input_file.hpp"
 #include "ingest/input_schema.hpp"
 #include "ingest/masked_secrets.hpp"
-#include "ingest/metadata.hpp"
-#include "ingest/row_filters.hpp"
-#include "ingest/string_table.hpp"
-#include "ingest/table_scan.hpp"
-#include "ingest/trace_builder.hpp"
 #include "ingest/trace_content.hpp"
-#include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/model/trace.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {

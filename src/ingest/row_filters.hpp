@@ -1,15 +1,8 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "ingest/database.hpp"
 #include "ingest/metadata.hpp"
-#include "nsys_explain/model/diagnostic.hpp"
-#include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/time.hpp"
 
 /// What rows say of times and sizes, and which of them cannot be true.

@@ -1,11 +1,8 @@
 #include "ingest/metadata.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <map>
 #include <set>
-#include <string>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>

@@ -1,10 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <tuple>
-#include <vector>
 
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"

@@ -5,9 +5,6 @@
 #include <cmath>
 #include <optional>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

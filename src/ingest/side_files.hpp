@@ -1,11 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/inspector.hpp"
 #include "nsys_explain/model/table.hpp"

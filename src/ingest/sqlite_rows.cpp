@@ -8,7 +8,6 @@
 
 #include "ingest/pages/page_file.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

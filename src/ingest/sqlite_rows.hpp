@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
-#include "ingest/database.hpp"
 #include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {

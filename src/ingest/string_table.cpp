@@ -1,7 +1,6 @@
 #include "ingest/string_table.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include <fmt/format.h>
 

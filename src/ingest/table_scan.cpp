@@ -4,23 +4,10 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "ingest/database.hpp"
 #include "ingest/pages/page_rows.hpp"
-#include "ingest/pages/record_layout.hpp"
 #include "ingest/sqlite_rows.hpp"
-#include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

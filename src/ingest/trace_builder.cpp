@@ -1,9 +1,6 @@
 #include "ingest/trace_builder.hpp"
 #include "nsys_explain/model/algorithms.hpp"
 
-#include <algorithm>
-#include <tuple>
-
 namespace nsys_explain::ingest {
 namespace {
 

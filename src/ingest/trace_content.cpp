@@ -1,13 +1,8 @@
 #include "ingest/trace_content.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstddef>
 #include <iterator>
-#include <map>
-#include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

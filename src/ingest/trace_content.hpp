@@ -1,16 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "ingest/database.hpp"
 #include "ingest/metadata.hpp"
 #include "ingest/string_table.hpp"
-#include "nsys_explain/model/diagnostic.hpp"
-#include "nsys_explain/model/trace.hpp"
 
 /// What an export holds, and what it lacks.
 namespace nsys_explain::ingest {

@@ -1,15 +1,6 @@
 #include "ingest/event_readers.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 

@@ -1,15 +1,8 @@
 #include "nsys_explain/model/shown_table.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <map>
 #include <numeric>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <variant>
 
 #include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/job_report.hpp"

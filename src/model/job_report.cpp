@@ -2,8 +2,6 @@
 
 #include <map>
 
-#include "nsys_explain/model/report_parts.hpp"
-
 namespace nsys_explain {
 
 std::vector<Straggler*> everybody_late(std::vector<Straggler>& stragglers, std::vector<SuspectedStraggler>& suspects) {

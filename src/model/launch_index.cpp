@@ -1,7 +1,5 @@
 #include "nsys_explain/model/launch_index.hpp"
 
-#include <algorithm>
-
 #include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain {

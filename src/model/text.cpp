@@ -1,7 +1,6 @@
 #include "model/text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #include "nsys_explain/model/text_column.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <functional>
 #include <limits>

@@ -1,16 +1,9 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "nsys_explain/model/names.hpp"
-#include "nsys_explain/model/table.hpp"
 #include "report/markdown.hpp"
-#include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/side_files.hpp"
 #include "report/text.hpp"

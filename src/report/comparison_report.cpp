@@ -1,9 +1,6 @@
 #include "report/report.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -2,11 +2,6 @@
 
 #include <cstddef>
 #include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "nsys_explain/model/comparison.hpp"
 

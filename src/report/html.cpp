@@ -1,20 +1,13 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <numeric>
-#include <set>
-#include <string_view>
-#include <variant>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "model/schema/declaration.hpp"
 #include "report/json_parts.hpp"
 #include "report/page.hpp"
-#include "report/report.hpp"
 
 namespace nsys_explain::report {
 namespace {

@@ -1,10 +1,6 @@
 #include "report/json_parts.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <variant>
 
 #include "model/schema/host.hpp"
 #include "nsys_explain/model/names.hpp"

@@ -4,8 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 

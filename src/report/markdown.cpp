@@ -1,20 +1,13 @@
 #include "report/markdown.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "model/schema/job.hpp"
 #include "model/schema/links.hpp"
-#include "nsys_explain/model/job_report.hpp"
-#include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/side_files.hpp"
 #include "report/text.hpp"

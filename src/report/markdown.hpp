@@ -1,12 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "nsys_explain/model/job_report.hpp"
 #include "report/overview.hpp"
 
 /// The parts of report.md.

@@ -2,16 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <utility>
-#include <variant>
-#include <vector>
 
 #include "model/text.hpp"
 #include "nsys_explain/model/names.hpp"
-#include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 #include <numeric>
-#include <optional>
 
 #include <fmt/format.h>
 

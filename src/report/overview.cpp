@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"

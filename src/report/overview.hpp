@@ -1,11 +1,5 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "nsys_explain/model/job_report.hpp"
 
 /// What every kind of report says first: who is late, what it costs, how good the data are. Sentences are plain text

@@ -2,14 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <initializer_list>
-#include <map>
 #include <numeric>
-#include <set>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 

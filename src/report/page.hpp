@@ -1,16 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <nlohmann/json.hpp>
 
-#include "nsys_explain/model/job_report.hpp"
-#include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/timeline.hpp"
 #include "report/report.hpp"
 

@@ -1,13 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <map>
-#include <span>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <vector>
 
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/identity.hpp"

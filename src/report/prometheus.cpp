@@ -1,16 +1,7 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <chrono>
-#include <cstdint>
-#include <cstdio>
 #include <iterator>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "model/schema/links.hpp"
 #include "nsys_explain/model/names.hpp"

@@ -1,10 +1,6 @@
 #pragma once
 
-#include <cstddef>
 #include <map>
-#include <set>
-#include <string>
-#include <string_view>
 
 #include "nsys_explain/model/comparison.hpp"
 #include "nsys_explain/model/job_report.hpp"

@@ -1,12 +1,8 @@
 #include "report/side_files.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <numeric>
-#include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

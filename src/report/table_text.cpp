@@ -1,17 +1,11 @@
 #include "report/report.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
-#include <map>
 #include <numeric>
-#include <set>
 #include <stdexcept>
 #include <type_traits>
-#include <variant>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <vector>
 
 #include "nsys_explain/model/utf8.hpp"
 #include "report/report.hpp"

@@ -1,9 +1,6 @@
 #include "serve/analyses.hpp"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <stdexcept>
 #include <system_error>
 
 #include <fcntl.h>
@@ -17,8 +14,6 @@
 #include "pipeline/run/own_files.hpp"
 #include "pipeline/run/own_process.hpp"
 #include "serve/processes.hpp"
-#include "serve/refusal.hpp"
-#include "serve/report_tree.hpp"
 #include "serve/upload.hpp"
 
 namespace nsys_explain::serve {

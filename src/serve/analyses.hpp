@@ -1,15 +1,12 @@
 #pragma once
 
 #include <condition_variable>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <sys/types.h>
 #include <nlohmann/json.hpp>

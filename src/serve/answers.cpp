@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iterator>
 #include <system_error>
-#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,8 +13,6 @@
 
 #include "pipeline/run/own_files.hpp"
 #include "pipeline/run/own_process.hpp"
-#include "serve/processes.hpp"
-#include "serve/refusal.hpp"
 
 namespace nsys_explain::serve {
 namespace {

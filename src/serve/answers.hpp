@@ -1,22 +1,9 @@
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <filesystem>
 #include <list>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "serve/processes.hpp"
-#include "serve/refusal.hpp"
-#include "serve/report_tree.hpp"
 #include "serve/upload.hpp"
 
 namespace nsys_explain::serve {

@@ -4,8 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include <netdb.h>
 #include <sys/epoll.h>

@@ -6,8 +6,6 @@
 #include <list>
 #include <map>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <thread>
 #include <unordered_map>
 

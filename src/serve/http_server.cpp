@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <optional>
 
 #include <fmt/format.h>
 #include <netdb.h>

@@ -1,13 +1,7 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <mutex>
 #include <optional>
-#include <string>
 
 #include <httplib.h>
 

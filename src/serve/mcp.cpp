@@ -1,16 +1,13 @@
 #include "serve/mcp.hpp"
 
 #include <algorithm>
-#include <array>
 #include <istream>
 #include <ostream>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include "pipeline/run/own_process.hpp"
 #include "serve/refusal.hpp"
-#include "serve/report_answers.hpp"
 #include "serve/tools.hpp"
 
 namespace nsys_explain::serve {

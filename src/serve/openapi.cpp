@@ -1,11 +1,5 @@
 #include "serve/pages.hpp"
 
-#include <array>
-#include <string>
-#include <utility>
-
-#include "serve/report_answers.hpp"
-
 namespace nsys_explain::serve {
 namespace {
 

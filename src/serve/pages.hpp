@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "serve/answers.hpp"
 #include "serve/report_answers.hpp"
 

@@ -1,16 +1,9 @@
 #include "serve/processes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <cstdlib>
-#include <functional>
-#include <map>
-#include <stdexcept>
-#include <string_view>
 #include <thread>
 
 #include <fcntl.h>

@@ -1,13 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include <sys/types.h>
 

@@ -1,7 +1,5 @@
 #include "serve/refusal.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace nsys_explain::serve {
 
 std::string beginning_of(std::string_view text, std::size_t longest) {

@@ -1,7 +1,6 @@
 #include "serve/report_answers.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>

@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"

@@ -9,7 +9,6 @@
 #include <signal.h>
 
 #include "pipeline/run/own_process.hpp"
-#include "serve/mcp.hpp"
 #include "serve/refusal.hpp"
 #include "serve/service.hpp"
 

@@ -1,11 +1,8 @@
 #include "serve/service.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <istream>
 #include <ostream>
 #include <thread>
 
@@ -15,10 +12,6 @@
 
 #include "pipeline/run/own_process.hpp"
 #include "serve/pages.hpp"
-#include "serve/refusal.hpp"
-#include "serve/report_answers.hpp"
-#include "serve/requests.hpp"
-#include "serve/upload.hpp"
 
 namespace nsys_explain::serve {
 namespace {

@@ -1,18 +1,8 @@
 #pragma once
 
-#include <filesystem>
-#include <iosfwd>
-#include <memory>
-#include <optional>
-#include <string>
-
-#include "serve/analyses.hpp"
-#include "serve/answers.hpp"
 #include "serve/http_server.hpp"
 #include "serve/mcp.hpp"
 #include "serve/requests.hpp"
-#include "serve/serve.hpp"
-#include "serve/upload.hpp"
 
 namespace nsys_explain::serve {
 

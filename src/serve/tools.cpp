@@ -1,7 +1,6 @@
 #include "serve/tools.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include <fmt/format.h>

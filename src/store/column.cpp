@@ -4,14 +4,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <stdexcept>
-#include <string>
-#include <variant>
-#include <vector>
 
 #include "nsys_explain/model/time.hpp"
-#include "store/encoded_rows.hpp"
 
 namespace nsys_explain::store {
 

@@ -4,12 +4,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <new>
-#include <span>
-#include <variant>
 
 #include "nsys_explain/model/utf8.hpp"
 #include "store/column.hpp"

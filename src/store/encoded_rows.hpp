@@ -1,11 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "nsys_explain/model/table.hpp"
 
 /// Rows as they lie in a store, shuffled and compressed: what takes the time of writing, done without the file, so that

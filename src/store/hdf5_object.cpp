@@ -1,8 +1,5 @@
 #include "store/hdf5_object.hpp"
 
-#include <memory>
-#include <vector>
-
 #include <fmt/format.h>
 
 #include "store/column.hpp"

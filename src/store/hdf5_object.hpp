@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include <hdf5.h>

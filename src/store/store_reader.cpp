@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <stdexcept>
-#include <utility>
 
 #include "store/encoded_rows.hpp"
 #include "store/hdf5_object.hpp"

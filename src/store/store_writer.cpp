@@ -5,12 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <stdexcept>
-#include <utility>
-#include <vector>
 
 #include "store/column.hpp"
-#include "store/hdf5_object.hpp"
 
 namespace nsys_explain::store {
 

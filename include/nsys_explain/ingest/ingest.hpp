@@ -1,16 +1,9 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <map>
-#include <optional>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "nsys_explain/ingest/discovery.hpp"
-#include "nsys_explain/model/diagnostic.hpp"
-#include "nsys_explain/model/time.hpp"
 #include "nsys_explain/model/trace.hpp"
 
 namespace nsys_explain::ingest {

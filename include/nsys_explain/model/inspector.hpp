@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstdint>
-
 #include "nsys_explain/model/collective.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain {
 

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <memory_resource>
 #include <optional>
-#include <vector>
 
 #include "nsys_explain/model/trace.hpp"
 

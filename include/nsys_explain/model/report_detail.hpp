@@ -1,11 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "nsys_explain/model/collective.hpp"
-#include "nsys_explain/model/time.hpp"
 #include "nsys_explain/model/timeline.hpp"
 
 /// What a picture of the job needs beyond its sums: bounded in size however long the job and however many its ranks.

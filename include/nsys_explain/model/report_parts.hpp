@@ -1,14 +1,8 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "nsys_explain/model/collective.hpp"
-#include "nsys_explain/model/time.hpp"
 
 /// Parts of a JobReport that several modules make.
 namespace nsys_explain {

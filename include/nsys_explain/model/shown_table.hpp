@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <set>
-#include <string_view>
-#include <vector>
 
 #include "nsys_explain/model/table.hpp"
 

@@ -1,17 +1,10 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
 #include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "nsys_explain/model/text_column.hpp"
 

@@ -1,15 +1,9 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <tuple>
-#include <vector>
-
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/link_metrics.hpp"
 #include "nsys_explain/model/packed_events.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain {
 

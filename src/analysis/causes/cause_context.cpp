@@ -1,19 +1,11 @@
 #include "analysis/causes/causes.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/links/links.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "model/schema/gpu.hpp"
-#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,16 +1,11 @@
 #include "analysis/causes/causes.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <numeric>
-#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "nsys_explain/model/algorithms.hpp"
-#include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,23 +1,11 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <initializer_list>
 #include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "analysis/trace/divergence.hpp"
 #include "analysis/verdict/job_delays.hpp"
 #include "model/schema/declaration.hpp"
 #include "nsys_explain/model/job_report.hpp"
-#include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/work.hpp"
 
 /// Why somebody is late.
 namespace nsys_explain::analysis {

@@ -1,13 +1,7 @@
 #include "analysis/causes/causes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
-#include <optional>
-#include <string_view>
-#include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

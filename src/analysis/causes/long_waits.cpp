@@ -1,8 +1,6 @@
 #include "analysis/causes/causes.hpp"
 
 #include <algorithm>
-#include <map>
-#include <utility>
 
 #include "nsys_explain/model/algorithms.hpp"
 

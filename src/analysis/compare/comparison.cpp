@@ -1,9 +1,6 @@
 #include "analysis/compare/comparison.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
 #include <set>
 
 #include <fmt/format.h>

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "model/schema/declaration.hpp"
 #include "model/text.hpp"
 #include "nsys_explain/model/comparison.hpp"

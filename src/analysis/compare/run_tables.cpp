@@ -1,13 +1,8 @@
 #include "analysis/compare/comparison.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
-#include <map>
 #include <numeric>
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
 

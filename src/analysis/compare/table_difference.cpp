@@ -5,7 +5,6 @@
 #include <limits>
 #include <map>
 #include <stdexcept>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,13 +1,7 @@
 #include "analysis/findings/finding_parts.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <map>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "model/schema/gpu.hpp"

@@ -1,15 +1,8 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <fmt/format.h>
 
 #include "analysis/causes/causes.hpp"
-#include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/time.hpp"
 
 /// What several findings say.

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "nsys_explain/model/job_report.hpp"
 
 /// Findings that rest on several tables, or on replays.

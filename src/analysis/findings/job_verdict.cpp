@@ -1,21 +1,12 @@
 #include "analysis/findings/findings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cstdint>
 #include <iterator>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"
-#include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,16 +1,7 @@
 #include "analysis/findings/findings.hpp"
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"

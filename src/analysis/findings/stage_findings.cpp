@@ -1,18 +1,8 @@
 #include "analysis/findings/findings.hpp"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/causes/causes.hpp"
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/verdict/job_delays.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
 #include "model/schema/job.hpp"

@@ -1,16 +1,9 @@
 #include "analysis/findings/findings.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
-#include <utility>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/causes/causes.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/links/links.hpp"
 #include "model/schema/job.hpp"

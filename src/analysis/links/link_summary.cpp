@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
-#include <set>
 #include <stdexcept>
-#include <tuple>
 
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
-#include "analysis/statistics/lag_correlation.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/links.hpp"
 

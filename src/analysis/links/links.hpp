@@ -1,19 +1,10 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "analysis/statistics/lag_correlation.hpp"
 #include "analysis/trace/rank_events.hpp"
 #include "analysis/waits/bandwidth.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/report_parts.hpp"
-#include "nsys_explain/model/table.hpp"
 
 /// What went over links between GPUs and nodes, and which of them are slow.
 namespace nsys_explain::analysis {

@@ -1,12 +1,6 @@
 #include "analysis/links/links.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 

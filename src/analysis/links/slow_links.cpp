@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

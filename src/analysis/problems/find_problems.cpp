@@ -2,16 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <set>
-#include <span>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"
@@ -19,8 +10,6 @@
 #include "analysis/links/links.hpp"
 #include "analysis/questions/question.hpp"
 #include "model/schema/gpu.hpp"
-#include "nsys_explain/model/job_report.hpp"
-#include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,10 +1,6 @@
 #include "analysis/questions/question.hpp"
 
-#include <cstdint>
 #include <numeric>
-#include <string_view>
-
-#include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
 #include "model/schema/host.hpp"

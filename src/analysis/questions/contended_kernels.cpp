@@ -1,10 +1,5 @@
 #include "analysis/questions/question.hpp"
 
-#include <algorithm>
-#include <vector>
-
-#include <fmt/format.h>
-
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/gpu.hpp"

@@ -1,13 +1,5 @@
 #include "analysis/questions/question.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "analysis/tables/tables.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/host_activity.hpp"

@@ -1,18 +1,5 @@
 #include "analysis/questions/question.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
-
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/host.hpp"

@@ -1,7 +1,6 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <cstdint>
 
 #include <fmt/format.h>
 

@@ -1,12 +1,5 @@
 #include "analysis/questions/question.hpp"
 
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
-
 #include "analysis/findings/finding_parts.hpp"
 #include "model/schema/host.hpp"
 

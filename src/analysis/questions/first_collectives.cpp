@@ -1,11 +1,6 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
 #include "model/schema/job.hpp"

@@ -2,13 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <span>
-#include <string>
 
-#include <fmt/format.h>
-
-#include "analysis/causes/causes.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/verdict/kernel_speed.hpp"
 #include "model/schema/gpu.hpp"

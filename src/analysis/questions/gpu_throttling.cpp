@@ -1,13 +1,7 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <map>
-#include <string>
-#include <utility>
 
-#include <fmt/format.h>
-
-#include "analysis/causes/causes.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "model/schema/gpu.hpp"
 

@@ -1,11 +1,6 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
-#include <utility>
-
-#include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
 #include "model/schema/gpu.hpp"

@@ -1,12 +1,5 @@
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"

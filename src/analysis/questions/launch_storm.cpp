@@ -1,10 +1,6 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <vector>
-
-#include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
 #include "model/schema/host.hpp"

@@ -1,7 +1,5 @@
 #include "analysis/questions/question.hpp"
 
-#include <fmt/format.h>
-
 #include "analysis/findings/finding_parts.hpp"
 #include "model/schema/host.hpp"
 

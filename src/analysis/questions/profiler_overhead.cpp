@@ -1,9 +1,6 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <utility>
-
-#include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/tables/tables.hpp"

@@ -1,12 +1,6 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/tables/tables.hpp"

@@ -2,14 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
-
-#include "analysis/causes/causes.hpp"
 #include "analysis/findings/finding_parts.hpp"
 #include "model/schema/job.hpp"
 #include "model/text.hpp"

@@ -1,15 +1,5 @@
 #include "analysis/questions/question.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-
-#include <fmt/format.h>
-
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/tables/tables.hpp"

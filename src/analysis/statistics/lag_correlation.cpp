@@ -1,12 +1,10 @@
 #include "analysis/statistics/lag_correlation.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "analysis/statistics/significance.hpp"
 #include "analysis/statistics/statistics.hpp"
-#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

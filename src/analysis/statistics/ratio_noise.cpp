@@ -1,10 +1,7 @@
 #include "analysis/statistics/significance.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <numbers>
-#include <numeric>
 
 #include "analysis/statistics/statistics.hpp"
 

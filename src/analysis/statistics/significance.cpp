@@ -1,6 +1,5 @@
 #include "analysis/statistics/significance.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>

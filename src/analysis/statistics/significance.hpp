@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
-#include <vector>
 
 #include "model/hash.hpp"
 #include "nsys_explain/model/comparison.hpp"

@@ -1,16 +1,12 @@
 #include "analysis/statistics/statistics.hpp"
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <string>
 
 #include "model/schema/declaration.hpp"
-#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -1,15 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/table.hpp"

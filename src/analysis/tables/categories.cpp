@@ -1,12 +1,7 @@
 #include "analysis/tables/categories.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <map>
 #include <stdexcept>
-#include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,13 +1,5 @@
 #include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"

@@ -1,13 +1,7 @@
 #include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <string>
-#include <utility>
 
 #include "analysis/statistics/delimited_text.hpp"
 #include "model/schema/side.hpp"

@@ -1,14 +1,5 @@
 #include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
-
-#include "analysis/statistics/lag_correlation.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/algorithms.hpp"

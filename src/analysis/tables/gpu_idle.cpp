@@ -1,12 +1,5 @@
 #include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <optional>
-#include <unordered_map>
-#include <utility>
-
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/gpu.hpp"

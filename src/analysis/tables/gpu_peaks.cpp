@@ -1,7 +1,6 @@
 #include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
-#include <map>
 #include <stdexcept>
 
 #include <fmt/format.h>

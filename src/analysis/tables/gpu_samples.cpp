@@ -4,10 +4,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <iterator>
-#include <limits>
-#include <map>
-#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>

@@ -1,11 +1,8 @@
-#include <algorithm>
 #include <iterator>
-#include <string_view>
 
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/tables/side_files.hpp"
 #include "model/schema/gpu.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,13 +1,6 @@
 #include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <map>
 #include <queue>
-#include <string_view>
-#include <tuple>
-#include <utility>
 
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/trace/gpu_activity.hpp"

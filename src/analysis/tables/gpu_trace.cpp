@@ -1,12 +1,5 @@
 #include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
-
 #include <fmt/format.h>
 
 #include "analysis/statistics/statistics.hpp"

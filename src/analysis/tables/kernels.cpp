@@ -1,13 +1,5 @@
 #include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-#include <string>
-#include <string_view>
-#include <utility>
-
 #include "analysis/statistics/statistics.hpp"
 #include "model/schema/gpu.hpp"
 

@@ -1,13 +1,6 @@
 #include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <map>
 #include <numeric>
-#include <span>
-#include <string_view>
-#include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 

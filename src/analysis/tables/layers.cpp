@@ -1,16 +1,6 @@
 #include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include "analysis/trace/gpu_activity.hpp"
-#include "analysis/window/steps.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,13 +1,5 @@
 #include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/work_profile.hpp"

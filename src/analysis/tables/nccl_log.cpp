@@ -1,11 +1,7 @@
 #include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <optional>
-#include <span>
-#include <utility>
 
 #include <fmt/format.h>
 

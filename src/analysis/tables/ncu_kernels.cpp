@@ -1,8 +1,6 @@
 #include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>

@@ -1,11 +1,5 @@
 #include "analysis/tables/nvtx_rows.hpp"
 
-#include <algorithm>
-#include <string>
-#include <tuple>
-#include <unordered_map>
-
-#include "analysis/tables/tables.hpp"
 #include "analysis/trace/gpu_activity.hpp"
 #include "nsys_explain/model/run_map.hpp"
 

@@ -1,16 +1,8 @@
 #include "analysis/tables/nvtx_rows.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <optional>
-#include <span>
-#include <string>
-#include <tuple>
-
 #include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/kernel_surroundings.hpp"
 #include "model/schema/host.hpp"
-#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,16 +1,7 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <span>
-#include <string_view>
-#include <vector>
-
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/tables/tables.hpp"
-#include "analysis/trace/launches.hpp"
-#include "analysis/trace/nvtx_ranges.hpp"
-#include "nsys_explain/model/table.hpp"
 
 /// What the tables of NVTX ranges share: the ranges by name, and rows of statistics with the rest added up.
 namespace nsys_explain::analysis {

@@ -1,13 +1,6 @@
 #include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <string>
-#include <unordered_map>
-
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/trace/launches.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis {

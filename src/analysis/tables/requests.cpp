@@ -1,12 +1,7 @@
 #include "analysis/tables/side_files.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
-#include <optional>
 #include <stdexcept>
-#include <string>
 
 #include <fmt/format.h>
 

@@ -1,12 +1,7 @@
 #include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
-#include <map>
-#include <string>
-#include <tuple>
 
 #include "analysis/tables/tables.hpp"
 #include "model/schema/gpu.hpp"

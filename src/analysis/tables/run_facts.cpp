@@ -1,11 +1,6 @@
 #include "analysis/tables/tables.hpp"
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,21 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <vector>
-
-#include "analysis/trace/nvtx_ranges.hpp"
-#include "analysis/trace/rank_events.hpp"
 #include "analysis/window/window.hpp"
-#include "nsys_explain/model/regex.hpp"
-#include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
-#include "nsys_explain/model/trace.hpp"
 
 /// What the user gave besides the traces, and its tables.
 namespace nsys_explain::analysis {

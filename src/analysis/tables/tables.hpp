@@ -1,18 +1,10 @@
 #pragma once
 
-#include <cstdint>
-#include <set>
-#include <string_view>
-#include <vector>
-
 #include "analysis/trace/launches.hpp"
 #include "analysis/trace/nvtx_ranges.hpp"
-#include "analysis/trace/rank_events.hpp"
 #include "analysis/window/steps.hpp"
-#include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/timeline.hpp"
-#include "nsys_explain/model/trace.hpp"
 
 /// The tables of one trace rank.
 namespace nsys_explain::analysis {

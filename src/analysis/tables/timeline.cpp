@@ -1,10 +1,6 @@
 #include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <map>
 #include <numeric>
-#include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 

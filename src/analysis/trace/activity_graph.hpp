@@ -1,13 +1,6 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
-
 #include "analysis/trace/rank_events.hpp"
-#include "nsys_explain/model/collective.hpp"
 
 /// What waits for what on one trace rank, folded: made while its events are in memory, kept when they are gone.
 namespace nsys_explain::analysis {

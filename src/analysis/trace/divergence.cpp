@@ -4,9 +4,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

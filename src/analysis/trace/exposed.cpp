@@ -1,12 +1,7 @@
 #include "analysis/trace/work_profile.hpp"
 
-#include <algorithm>
-#include <cstddef>
 #include <iterator>
 #include <numeric>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/host_activity.hpp"

@@ -1,8 +1,6 @@
 #include "analysis/trace/gpu_activity.hpp"
 
-#include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>

@@ -1,19 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <vector>
 
 #include "analysis/statistics/lag_correlation.hpp"
 #include "analysis/trace/rank_events.hpp"
-#include "nsys_explain/model/trace.hpp"
 
 /// Everything that kept a device busy, in one order.
 namespace nsys_explain::analysis {

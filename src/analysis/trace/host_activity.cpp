@@ -1,17 +1,7 @@
 #include "analysis/trace/host_activity.hpp"
 
 #include <algorithm>
-#include <array>
-#include <functional>
 #include <iterator>
-#include <limits>
-#include <map>
-#include <optional>
-#include <string_view>
-#include <tuple>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

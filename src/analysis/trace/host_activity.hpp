@@ -1,18 +1,9 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory_resource>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "analysis/trace/rank_events.hpp"
 #include "analysis/trace/work_profile.hpp"
 #include "nsys_explain/model/run_map.hpp"
-#include "nsys_explain/model/trace.hpp"
 
 namespace nsys_explain::analysis {
 

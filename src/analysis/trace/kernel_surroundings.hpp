@@ -1,13 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <memory_resource>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "model/hash.hpp"
 #include "nsys_explain/model/algorithms.hpp"

@@ -1,11 +1,7 @@
 #include "analysis/trace/launches.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <memory_resource>
 #include <numeric>
-#include <optional>
-#include <utility>
 
 #include "model/hash.hpp"
 #include "nsys_explain/model/algorithms.hpp"

@@ -1,16 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <map>
 #include <memory_resource>
-#include <span>
-#include <vector>
 
 #include "analysis/trace/gpu_activity.hpp"
-#include "analysis/trace/rank_events.hpp"
-#include "nsys_explain/model/launch_index.hpp"
 
 /// Which GPU work of a device was launched when, on which host thread: what ties NVTX ranges to the GPU.
 namespace nsys_explain::analysis {

@@ -1,12 +1,7 @@
 #include "analysis/trace/nvtx_ranges.hpp"
 
-#include <algorithm>
 #include <charconv>
-#include <map>
 #include <stdexcept>
-#include <tuple>
-#include <unordered_map>
-#include <utility>
 
 #include <fmt/format.h>
 

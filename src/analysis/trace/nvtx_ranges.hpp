@@ -1,13 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <memory_resource>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "nsys_explain/model/regex.hpp"
 #include "nsys_explain/model/trace.hpp"

@@ -1,10 +1,6 @@
 #include "analysis/trace/program.hpp"
 
-#include <algorithm>
-#include <limits>
 #include <set>
-#include <tuple>
-#include <unordered_map>
 
 #include "analysis/trace/host_activity.hpp"
 #include "nsys_explain/model/algorithms.hpp"

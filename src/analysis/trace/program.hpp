@@ -1,16 +1,11 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
 #include <map>
 #include <memory_resource>
 #include <utility>
-#include <vector>
 
 #include "analysis/trace/activity_graph.hpp"
 #include "analysis/trace/gpu_activity.hpp"
-#include "analysis/trace/rank_events.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <span>
-#include <vector>
-
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/launch_index.hpp"
 #include "nsys_explain/model/trace.hpp"

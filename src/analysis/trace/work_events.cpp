@@ -1,9 +1,4 @@
-#include <algorithm>
-#include <iterator>
-#include <map>
 #include <set>
-#include <string>
-#include <tuple>
 
 #include <fmt/format.h>
 

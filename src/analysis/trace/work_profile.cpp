@@ -1,17 +1,7 @@
 #include "analysis/trace/work_profile.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <optional>
 #include <queue>
-#include <tuple>
-#include <unordered_map>
-#include <utility>
 
-#include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/host_activity.hpp"
 #include "analysis/trace/launches.hpp"
 #include "nsys_explain/model/algorithms.hpp"

@@ -1,12 +1,6 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "analysis/trace/rank_events.hpp"
-#include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/report_parts.hpp"
 #include "nsys_explain/model/work.hpp"
 

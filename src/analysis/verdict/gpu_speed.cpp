@@ -1,12 +1,8 @@
 #include "analysis/verdict/kernel_speed.hpp"
 
-#include <algorithm>
-#include <map>
-
 #include "analysis/statistics/significance.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "model/schema/gpu.hpp"
-#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 std::vector<GpuSpeed> gpu_speeds(const std::vector<Table>& tables) {

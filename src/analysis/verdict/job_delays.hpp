@@ -1,16 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "analysis/verdict/kernel_speed.hpp"
 #include "analysis/waits/levels.hpp"
-#include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/time.hpp"
 
 /// Whether the stages of a pipeline have equal work. Peers cannot tell: those of a stage are its own members.
 ///

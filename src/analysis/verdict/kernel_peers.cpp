@@ -1,15 +1,8 @@
 #include "analysis/verdict/kernel_speed.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
-#include <map>
 #include <numbers>
 #include <numeric>
-#include <string_view>
-#include <tuple>
-#include <utility>
 
 #include "analysis/statistics/statistics.hpp"
 #include "model/schema/gpu.hpp"

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
 

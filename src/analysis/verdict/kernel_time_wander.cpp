@@ -1,6 +1,5 @@
 #include "analysis/verdict/kernel_speed.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 

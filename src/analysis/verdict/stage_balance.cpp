@@ -1,12 +1,6 @@
 #include "analysis/verdict/job_delays.hpp"
 
-#include <algorithm>
-#include <array>
-#include <map>
 #include <numeric>
-#include <set>
-#include <string_view>
-#include <utility>
 
 #include "analysis/statistics/significance.hpp"
 #include "model/schema/gpu.hpp"

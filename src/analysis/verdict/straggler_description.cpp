@@ -1,7 +1,6 @@
 #include "analysis/verdict/stragglers.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,12 +1,7 @@
 #include "analysis/verdict/stragglers.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
-#include <optional>
-#include <set>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

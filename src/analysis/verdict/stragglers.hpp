@@ -1,17 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <functional>
 #include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "analysis/verdict/job_delays.hpp"
-#include "analysis/waits/levels.hpp"
 #include "analysis/waits/waits.hpp"
-#include "nsys_explain/model/job_report.hpp"
 
 /// Who makes others wait, beyond chance.
 namespace nsys_explain::analysis {

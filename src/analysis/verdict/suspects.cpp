@@ -1,10 +1,6 @@
 #include "analysis/verdict/stragglers.hpp"
 
-#include <algorithm>
-#include <limits>
-#include <map>
 #include <numeric>
-#include <utility>
 
 #include "analysis/statistics/significance.hpp"
 #include "analysis/verdict/kernel_speed.hpp"

@@ -3,12 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
-#include <map>
-#include <optional>
-#include <span>
-#include <tuple>
-#include <utility>
 
 #include "nsys_explain/model/algorithms.hpp"
 

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
-#include <set>
-#include <tuple>
-#include <utility>
 
 #include "nsys_explain/model/algorithms.hpp"
 

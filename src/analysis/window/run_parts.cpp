@@ -1,12 +1,5 @@
 #include "analysis/window/window.hpp"
 
-#include <algorithm>
-#include <array>
-#include <limits>
-#include <map>
-#include <optional>
-#include <string_view>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,18 +1,9 @@
 #include "analysis/window/steps.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <limits>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <unordered_map>
 
 #include "analysis/statistics/statistics.hpp"
-#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/intervals.hpp"
 #include "nsys_explain/model/run_map.hpp"
 

@@ -1,15 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <map>
-#include <span>
-#include <tuple>
-#include <vector>
 
 #include "analysis/trace/rank_events.hpp"
-#include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
 /// The steps of a trace rank, and of the job.

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <stdexcept>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "analysis/trace/launches.hpp"
-#include "nsys_explain/model/launch_index.hpp"
 
 namespace nsys_explain::analysis {
 

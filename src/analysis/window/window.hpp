@@ -1,21 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "analysis/trace/nvtx_ranges.hpp"
-#include "analysis/trace/rank_events.hpp"
 #include "analysis/window/steps.hpp"
 #include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/trace.hpp"
 
 /// What is analysed of a trace: what the user asks for, or the steps that all processes recorded.
 namespace nsys_explain::analysis {

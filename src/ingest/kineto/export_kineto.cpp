@@ -1,9 +1,7 @@
 #include "ingest/kineto/export_kineto.hpp"
 
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include <fmt/format.h>
 #include <zlib.h>

@@ -1,9 +1,7 @@
 #include "ingest/kineto/kineto_tables.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <sqlite3.h>

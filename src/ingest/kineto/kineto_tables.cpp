@@ -1,11 +1,8 @@
 #include "ingest/kineto/kineto_tables.hpp"
 
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "ingest/kineto/trace_event.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

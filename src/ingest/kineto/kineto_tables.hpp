@@ -1,17 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <map>
-#include <memory>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 #include <variant>
-#include <vector>
 
 #include "ingest/kineto/trace_event.hpp"
 #include "nsys_explain/model/diagnostic.hpp"

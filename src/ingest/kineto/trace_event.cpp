@@ -1,9 +1,6 @@
 #include "ingest/kineto/trace_event.hpp"
 
-#include <array>
 #include <charconv>
-#include <limits>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>

@@ -2,11 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <string>
-
-#include "ingest/pages/page_file.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest::pages {
 namespace {

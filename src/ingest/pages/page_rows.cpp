@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
-#include <limits>
 #include <mutex>
-#include <span>
 #include <thread>
-
-#include "ingest/pages/page_file.hpp"
 
 namespace nsys_explain::ingest::pages {
 namespace {

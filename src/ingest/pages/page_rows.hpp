@@ -1,17 +1,10 @@
 #pragma once
 
-#include <cstdint>
 #include <deque>
-#include <functional>
-#include <limits>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "ingest/pages/page_file.hpp"
 #include "ingest/pages/record_layout.hpp"
 #include "ingest/table_scan.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest::pages {
 

@@ -1,8 +1,5 @@
 #include "ingest/pages/record_layout.hpp"
 
-#include <cstring>
-#include <limits>
-
 #include "ingest/pages/page_file.hpp"
 #include "model/hash.hpp"
 #include "nsys_explain/model/time.hpp"
