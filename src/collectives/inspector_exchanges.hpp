@@ -13,7 +13,7 @@
 #include "collectives/extraction.hpp"
 #include "collectives/inspector_keys.hpp"
 #include "nsys_explain/model/algorithms.hpp"
-#include "nsys_explain/model/inspector.hpp"
+#include "nsys_explain/model/trace.hpp"
 
 namespace nsys_explain::collectives {
 

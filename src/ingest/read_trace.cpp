@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "ingest/event_readers.hpp"
+#include "ingest/export_content.hpp"
 #include "ingest/input_file.hpp"
-#include "ingest/input_schema.hpp"
 #include "ingest/masked_secrets.hpp"
 #include "ingest/trace_content.hpp"
 #include "nsys_explain/model/utf8.hpp"

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "nsys_explain/model/diagnostic.hpp"
-#include "nsys_explain/model/inspector.hpp"
 #include "nsys_explain/model/table.hpp"
+#include "nsys_explain/model/trace.hpp"
 
 /// The files that a user gives besides exports, as tables, or as lines that the analysis reads.
 namespace nsys_explain::ingest {

@@ -1,4 +1,4 @@
-#include "ingest/sqlite_rows.hpp"
+#include "ingest/table_scan.hpp"
 
 #include <fmt/format.h>
 #include <sqlite3.h>

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "ingest/pages/page_rows.hpp"
-#include "ingest/sqlite_rows.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "nsys_explain/model/timeline.hpp"
+#include "nsys_explain/model/report_detail.hpp"
 #include "report/report.hpp"
 
 /// What report.html is made of.

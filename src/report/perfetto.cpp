@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "nsys_explain/model/stream_of_calls.hpp"
+#include "nsys_explain/model/trace.hpp"
 #include "nsys_explain/model/utf8.hpp"
 #include "report/text.hpp"
 

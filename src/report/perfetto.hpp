@@ -7,7 +7,6 @@
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/report_detail.hpp"
 #include "nsys_explain/model/report_parts.hpp"
-#include "nsys_explain/model/timeline.hpp"
 
 /// A timeline of the whole job in Google's Trace Event Format, which ui.perfetto.dev and chrome://tracing open. One
 /// object with a list of events, as text that is made piece by piece: nothing grows with the number of events.

@@ -1,4 +1,4 @@
-#include "serve/connections.hpp"
+#include "serve/http_server.hpp"
 
 #include <algorithm>
 #include <array>

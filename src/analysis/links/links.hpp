@@ -1,6 +1,5 @@
 #pragma once
 
-#include "analysis/statistics/lag_correlation.hpp"
 #include "analysis/trace/rank_events.hpp"
 #include "analysis/waits/bandwidth.hpp"
 #include "nsys_explain/model/job_report.hpp"

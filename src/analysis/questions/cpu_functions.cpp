@@ -1,7 +1,6 @@
 #include "analysis/questions/question.hpp"
 
 #include "analysis/tables/tables.hpp"
-#include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/host_activity.hpp"
 #include "model/schema/host.hpp"
 

@@ -1,7 +1,6 @@
 #include "analysis/questions/question.hpp"
 
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

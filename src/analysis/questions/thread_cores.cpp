@@ -3,7 +3,6 @@
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "analysis/tables/tables.hpp"
-#include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

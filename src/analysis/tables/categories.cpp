@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {

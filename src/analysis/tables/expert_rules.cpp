@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/schema/host.hpp"
 #include "nsys_explain/model/intervals.hpp"
 

@@ -1,6 +1,6 @@
 #include "analysis/tables/tables.hpp"
 
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/intervals.hpp"

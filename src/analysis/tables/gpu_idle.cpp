@@ -1,7 +1,7 @@
 #include "analysis/tables/tables.hpp"
 
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/run_map.hpp"
 

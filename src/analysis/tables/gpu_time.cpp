@@ -3,7 +3,6 @@
 #include <queue>
 
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/work_profile.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/intervals.hpp"

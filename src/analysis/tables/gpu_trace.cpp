@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {

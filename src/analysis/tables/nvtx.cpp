@@ -1,6 +1,6 @@
 #include "analysis/tables/nvtx_rows.hpp"
 
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,7 +1,7 @@
 #include "analysis/tables/nvtx_rows.hpp"
 
-#include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/kernel_surroundings.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/schema/host.hpp"
 #include "nsys_explain/model/run_map.hpp"
 

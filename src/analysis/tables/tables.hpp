@@ -3,8 +3,8 @@
 #include "analysis/trace/launches.hpp"
 #include "analysis/trace/nvtx_ranges.hpp"
 #include "analysis/window/steps.hpp"
+#include "nsys_explain/model/report_detail.hpp"
 #include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/timeline.hpp"
 
 /// The tables of one trace rank.
 namespace nsys_explain::analysis {

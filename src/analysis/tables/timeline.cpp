@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "analysis/links/links.hpp"
-#include "analysis/trace/gpu_activity.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -3,7 +3,6 @@
 #include <iterator>
 #include <numeric>
 
-#include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/host_activity.hpp"
 #include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/intervals.hpp"

@@ -3,7 +3,7 @@
 #include <map>
 #include <memory_resource>
 
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 
 /// Which GPU work of a device was launched when, on which host thread: what ties NVTX ranges to the GPU.
 namespace nsys_explain::analysis {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "analysis/trace/activity_graph.hpp"
-#include "analysis/trace/gpu_activity.hpp"
 
 namespace nsys_explain::analysis {
 

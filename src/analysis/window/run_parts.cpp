@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/hash.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/model/algorithms.hpp"

@@ -11,7 +11,7 @@
 #include "analysis/waits/bandwidth.hpp"
 #include "analysis/waits/collectives_in_step.hpp"
 #include "analysis/waits/levels.hpp"
-#include "ingest/input_schema.hpp"
+#include "ingest/export_content.hpp"
 #include "ingest/side_files.hpp"
 #include "model/schema/job.hpp"
 #include "model/schema/links.hpp"

@@ -1,4 +1,4 @@
-#include "ingest/event_counts.hpp"
+#include "ingest/export_content.hpp"
 
 #include <gtest/gtest.h>
 

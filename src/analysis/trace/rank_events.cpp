@@ -1,4 +1,4 @@
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 
 #include <map>
 #include <utility>
