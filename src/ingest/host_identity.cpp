@@ -1,13 +1,13 @@
 #include "ingest/metadata.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "ingest/masked_secrets.hpp"
 #include "ingest/table_scan.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
@@ -129,11 +129,7 @@ std::map<std::pair<std::int64_t, std::int64_t>, MappedGpu> read_cuda_devices(con
 
 std::vector<std::string> split_list(std::string_view list) {
   std::vector<std::string> parts;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    parts.emplace_back(list.substr(0, comma));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
+  while (!list.empty()) parts.emplace_back(next_part(list, ','));
   return parts;
 }
 
@@ -154,10 +150,8 @@ const Gpu* presumed_gpu(const std::vector<Gpu>& gpus, const std::vector<std::str
     const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.uuid.starts_with(entry); });
     return found == gpus.end() ? nullptr : &*found;
   }
-  std::int64_t ordinal = -1;
-  const auto [end, problem] = std::from_chars(entry.data(), entry.data() + entry.size(), ordinal);
-  const bool is_number = problem == std::errc() && end == entry.data() + entry.size();
-  return is_number ? gpu_with_ordinal(gpus, ordinal) : nullptr;
+  const auto ordinal = integer_in(entry);
+  return ordinal ? gpu_with_ordinal(gpus, *ordinal) : nullptr;
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "ingest/nccl_payload.hpp"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "ingest/row_filters.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -197,18 +197,13 @@ void PayloadBuilder::set(PayloadField field, std::int64_t value) {
 
 void PayloadBuilder::set_text(PayloadField field, std::string_view value) {
   if (field == PayloadField::none) return;
-  std::int64_t negative = 0;
   if (value.starts_with('-')) {
-    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), negative);
-    if (problem == std::errc() && end == value.data() + value.size()) set(field, negative);
+    if (const auto negative = integer_in(value)) set(field, *negative);
     return;
   }
-  std::uint64_t number = 0;
   const bool is_hex = value.starts_with("0x") || value.starts_with("0X");
-  const std::string_view digits = is_hex ? value.substr(2) : value;
-  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), number, is_hex ? 16 : 10);
-  if (problem == std::errc() && end == digits.data() + digits.size()) {
-    set(field, static_cast<std::int64_t>(number));
+  if (const auto number = integer_in<std::uint64_t>(value.substr(is_hex ? 2 : 0), is_hex ? 16 : 10)) {
+    set(field, static_cast<std::int64_t>(*number));
   } else if (field == PayloadField::data_type) {
     known_ = true;
     element_bytes_ = data_type_bytes(value);

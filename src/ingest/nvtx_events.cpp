@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "ingest/nccl_payload.hpp"
+#include "ingest/rank_resolution.hpp"
 #include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
@@ -245,11 +244,8 @@ void NvtxReader::see_thread_name(const Columns& columns, std::size_t row) {
   constexpr std::string_view prefix = "MPI Rank ";
   const std::string_view name = raw_text(columns, row);
   if (!name.starts_with(prefix)) return;
-  std::int32_t rank = 0;
-  const char* end = name.data() + name.size();
-  const auto [rest, problem] = std::from_chars(name.data() + prefix.size(), end, rank);
-  if (problem == std::errc() && rest == end && rank >= 0) {
-    thread_name_ranks_[process_of(zero_if_null(columns.global_tid[row]))].insert(rank);
+  if (const auto rank = parse_rank_number(name.substr(prefix.size()))) {
+    thread_name_ranks_[process_of(zero_if_null(columns.global_tid[row]))].insert(*rank);
   }
 }
 

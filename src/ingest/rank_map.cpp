@@ -1,7 +1,6 @@
-#include <fmt/format.h>
-
-#include <charconv>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 #include "ingest/rank_resolution.hpp"
 #include "model/text.hpp"
@@ -56,10 +55,8 @@ std::optional<std::int32_t> parse_id(const std::string& field, std::string_view 
 }  // namespace
 
 std::optional<std::int32_t> parse_rank_number(std::string_view text) {
-  std::int32_t number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  const auto number = integer_in<std::int32_t>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 RankOverrides parse_rank_map(const std::string& text) {
@@ -67,9 +64,7 @@ RankOverrides parse_rank_map(const std::string& text) {
   std::string_view rest = text;
   if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);  // byte order mark
   for (std::size_t line = 1; !rest.empty(); ++line) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const auto fields = split_fields(rest.substr(0, end), line);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const auto fields = split_fields(next_part(rest), line);
     if (fields.empty()) continue;
     if (fields.size() != 2 && fields.size() != 4) {
       refuse(line, fmt::format("has {} fields (a pattern with blanks needs double quotes)", fields.size()));

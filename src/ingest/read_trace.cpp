@@ -1,4 +1,3 @@
-#include <charconv>
 
 #include <fmt/format.h>
 
@@ -6,6 +5,7 @@
 #include "ingest/export_content.hpp"
 #include "ingest/input_file.hpp"
 #include "ingest/masked_secrets.hpp"
+#include "ingest/rank_resolution.hpp"
 #include "ingest/trace_content.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
@@ -189,13 +189,6 @@ NcclClaim largest_communicator(const ProcessTrace& process) {
   return claim;
 }
 
-std::optional<std::int32_t> parse_rank(std::string_view text) {
-  std::int32_t rank = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), rank);
-  if (problem != std::errc() || end != text.data() + text.size() || rank < 0) return std::nullopt;
-  return rank;
-}
-
 /// Processes that used CUDA, or all where none did. The environment belongs to what nsys launched, so it says something
 /// about a process only if there is one: under torchrun one file holds several and the variables are the launcher's.
 std::vector<ProcessTrace*> profiled_processes(std::vector<ProcessTrace>& processes) {
@@ -211,7 +204,7 @@ void claim_from_environment(const Metadata& metadata, ProcessTrace& process) {
   for (const std::string& name : environment_variables()) {
     const auto found = metadata.environment.find(name);
     if (found == metadata.environment.end() || name.starts_with("CUDA_") || name == "WORLD_SIZE") continue;
-    if (const auto rank = parse_rank(found->second)) {
+    if (const auto rank = parse_rank_number(found->second)) {
       process.claims.push_back({RankSource::environment, *rank, name});
     }
   }
@@ -268,10 +261,7 @@ Session make_session(const std::string& path, const Database& database, const Me
 std::int32_t world_size_of(const Metadata& metadata) {
   const auto found = metadata.environment.find("WORLD_SIZE");
   if (found == metadata.environment.end()) return 0;
-  const std::string& text = found->second;
-  std::int32_t size = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), size);
-  return problem == std::errc() && end == text.data() + text.size() ? std::max(0, size) : 0;
+  return parse_rank_number(found->second).value_or(0);
 }
 
 }  // namespace

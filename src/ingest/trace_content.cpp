@@ -1,13 +1,13 @@
 #include "ingest/trace_content.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "ingest/table_scan.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -151,9 +151,7 @@ CollectedEvents collected_cuda_events(const Database& database) {
       std::string digits;
       std::copy_if(text[row].begin() + start.size(), text[row].end(), std::back_inserter(digits),
                    [](char c) { return c >= '0' && c <= '9'; });
-      std::int64_t number = 0;
-      std::from_chars(digits.data(), digits.data() + digits.size(), number);
-      collected.count = std::max(collected.count, number);
+      collected.count = std::max(collected.count, integer_in(digits).value_or(0));
     }
   });
   return collected;

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +24,21 @@ std::string_view function_name(std::string_view demangled);
 /// A file name for messages and command lines: as it is where it is plain, otherwise quoted for a POSIX shell with
 /// bash's $'...' for control characters and bytes that are not UTF-8. The result is valid UTF-8 on one line.
 std::string shell_quoted(std::string_view name);
+
+/// Takes the part before the next separator off the text, and the separator with it: lines, as a rule.
+inline std::string_view next_part(std::string_view& text, char separator = '\n') {
+  const std::string_view part = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(part.size() + 1, text.size()));
+  return part;
+}
+
+/// The whole number that all of the text is; empty: it is none, or does not fit.
+template <class Integer = std::int64_t>
+std::optional<Integer> integer_in(std::string_view text, int base = 10) {
+  Integer number{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return problem == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
 
 /// A chance, the same way wherever people read one: "< 1e-12", "4e-09", "0.031".
 inline std::string p_value_text(double p_value) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/text.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/time.hpp"
 #include "pipeline/run/own_files.hpp"
@@ -252,9 +252,7 @@ std::string lowered(std::string text) {
 }
 
 std::size_t count_of(const std::string& name, const std::string& text) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value <= most_listed) return value;
+  if (const auto value = integer_in<std::size_t>(text); value && *value <= most_listed) return *value;
   throw Refusal(400, fmt::format("{} is '{}'", name, beginning_of(text)), "so nobody can tell how many are meant",
                 fmt::format("give a whole number up to {}", most_listed));
 }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <optional>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include "model/text.hpp"
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"
 
@@ -39,9 +39,8 @@ std::string error_json(const Refusal& refusal) {
 namespace {
 
 bool is_number(std::string_view text, int most) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= most;
+  const auto number = integer_in<int>(text);
+  return number && *number >= 0 && *number <= most;
 }
 
 char small(char c) {

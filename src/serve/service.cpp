@@ -1,7 +1,6 @@
 #include "serve/service.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <ostream>
 #include <thread>
@@ -10,6 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "model/text.hpp"
 #include "pipeline/run/own_process.hpp"
 #include "serve/pages.hpp"
 
@@ -75,10 +75,8 @@ void answered(const httplib::Request& request, httplib::Response& response, cons
 }
 
 std::int64_t id_of(const std::string& text) {
-  std::int64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc() || end != text.data() + text.size()) throw nothing_there();
-  return id;
+  if (const auto id = integer_in(text)) return *id;
+  throw nothing_there();
 }
 
 /// Refuses parameters that mean nothing, lest a mistyped one goes unnoticed.

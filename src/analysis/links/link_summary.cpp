@@ -10,6 +10,7 @@
 #include "analysis/statistics/delimited_text.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/links.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 
@@ -152,9 +153,7 @@ const std::vector<LinkPeak>& known_link_peaks() {
 std::vector<LinkPeak> parse_link_peaks(std::string_view text) {
   std::vector<LinkPeak> peaks;
   for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    std::string_view line = next_part(text);
     line = trimmed(line.substr(0, line.find('#')));
     if (line.empty()) continue;
     double gbs = 0;

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "model/text.hpp"
+
 namespace nsys_explain::analysis {
 
 std::string_view trimmed(std::string_view text) {
@@ -93,10 +95,8 @@ std::optional<double> parse_number(std::string_view text, DecimalMark mark) {
 std::vector<Line> significant_lines(std::string_view text) {
   std::vector<Line> lines;
   for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
+    const std::string_view line = trimmed(next_part(text));
     if (!line.empty() && line.front() != '#') lines.push_back({number, std::string(line)});
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines;
 }

@@ -5,6 +5,7 @@
 
 #include "analysis/statistics/delimited_text.hpp"
 #include "model/schema/side.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -40,9 +41,7 @@ std::vector<std::vector<std::string>> rows_of_exporter(std::string_view text) {
   std::vector<std::vector<std::string>> rows;
   std::map<Key, std::size_t> row_of;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const ExporterMetric metric = exporter_metric_of(text.substr(0, end), "DCGM_FI_");
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const ExporterMetric metric = exporter_metric_of(next_part(text), "DCGM_FI_");
     if (metric.name.empty()) continue;
     if (rows.empty()) rows.push_back({"time", "uuid", "host", "index"});
     const auto column = columns.try_emplace(std::string(metric.name), rows.front().size());
@@ -108,11 +107,7 @@ void take_metric(const ExporterMetric& metric, Scrapes& scrapes) {
 
 Table served_models_table(std::string_view text) {
   Scrapes scrapes;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    take_metric(exporter_metric_of(text.substr(0, end), "nv_"), scrapes);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty()) take_metric(exporter_metric_of(next_part(text), "nv_"), scrapes);
   Table table = make_table(schema::served_models);
   RowWriter row(table);
   for (const auto& [model, series] : scrapes) {

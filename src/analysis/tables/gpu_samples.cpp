@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -265,9 +266,7 @@ std::vector<std::vector<std::string>> rows_of_dmon(std::string_view text) {
   std::vector<std::vector<std::string>> rows;
   if (text.find("#Entity") == std::string_view::npos) return rows;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::vector<std::string> words = columns_of(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    std::vector<std::string> words = columns_of(next_part(text));
     const auto head = std::find(words.begin(), words.end(), "#Entity");
     if (rows.empty() && head != words.end()) {
       rows.push_back({"time", "index"});

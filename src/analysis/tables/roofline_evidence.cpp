@@ -14,6 +14,7 @@ namespace {
 const std::vector<GpuPeaks>& built_in_peaks() {
   static const std::vector<GpuPeaks> table = {
 #include "analysis/tables/gpu_peaks.inc"
+#include "model/text.hpp"
   };
   return table;
 }
@@ -288,9 +289,7 @@ GemmLog parse_cublas_log(std::string_view text) {
   GemmLog log, of_cublas, within_cublas;
   CublasCall call;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = next_part(text);
     if (const std::string_view function = traced_multiplication(line); !function.empty()) {
       read_lt_line(line, function == "cublasLtMatmul" ? log : within_cublas);
     } else if (line.starts_with("I! cuBLAS")) {

@@ -1,11 +1,11 @@
 #include "analysis/trace/nvtx_ranges.hpp"
 
-#include <charconv>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
@@ -52,9 +52,7 @@ Words split_words(std::string_view label) {
     const std::size_t begin = i;
     if (is_digit(label[i])) {
       while (i < label.size() && is_digit(label[i])) ++i;
-      std::int64_t number = -1;
-      const auto parsed = std::from_chars(label.data() + begin, label.data() + i, number);
-      if (parsed.ec == std::errc()) result.last_number = number;
+      if (const auto number = integer_in(label.substr(begin, i - begin))) result.last_number = *number;
     } else if (is_upper(label[i]) || is_lower(label[i])) {
       std::string word;
       // A capital after a small letter begins the next word.
@@ -153,12 +151,7 @@ std::optional<RecognisedPhase> PhaseNames::recognise(std::string_view label) con
     if (!match) continue;
     RecognisedPhase found{rule.phase, -1};
     if (match->first_group) {
-      const char* begin = match->first_group->data();
-      const char* end = begin + match->first_group->size();
-      std::int64_t number = -1;
-      if (const auto parsed = std::from_chars(begin, end, number); parsed.ec == std::errc() && parsed.ptr == end) {
-        found.number = number;
-      }
+      found.number = integer_in(*match->first_group).value_or(-1);
     } else {
       found.number = split_words(label).last_number;
     }

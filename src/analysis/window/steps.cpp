@@ -1,9 +1,9 @@
 #include "analysis/window/steps.hpp"
 
 #include <cctype>
-#include <charconv>
 
 #include "analysis/statistics/statistics.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/intervals.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
@@ -23,10 +23,8 @@ NumberedName split_number(std::string_view text) {
   while (end > 0 && (text[end - 1] == ']' || text[end - 1] == ')' || text[end - 1] == ' ')) --end;
   std::size_t begin = end;
   while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
-  std::int64_t number = 0;
-  const auto parsed = std::from_chars(text.data() + begin, text.data() + end, number);
-  if (begin == end || parsed.ec != std::errc{}) return {text, std::nullopt};
-  return {text.substr(0, begin), number};
+  const auto number = integer_in(text.substr(begin, end - begin));
+  return {number ? text.substr(0, begin) : text, number};
 }
 
 bool names_a_step(std::string_view stem) {

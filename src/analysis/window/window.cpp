@@ -1,12 +1,12 @@
 #include "analysis/window/window.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "analysis/trace/launches.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 
@@ -263,10 +263,8 @@ ProcessWindows clip_to_window(Trace& trace, const WindowRequest& request, Nanose
 namespace {
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  const auto number = integer_in(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 std::optional<Nanoseconds> unit_length(std::string_view unit) {

@@ -7,6 +7,7 @@
 #include <simdjson.h>
 
 #include "model/hash.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -180,10 +181,9 @@ std::optional<Nanoseconds> nanoseconds_of(std::string_view microseconds) {
     if (microseconds[at] != 'e' && microseconds[at] != 'E') return std::nullopt;
     std::string_view rest = microseconds.substr(at + 1);
     if (rest.starts_with('+')) rest.remove_prefix(1);
-    int power = 0;
-    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), power);
-    if (problem != std::errc() || end != rest.data() + rest.size() || power > 40 || power < -400) return std::nullopt;
-    exponent += power;
+    const auto power = integer_in<int>(rest);
+    if (!power || *power > 40 || *power < -400) return std::nullopt;
+    exponent += *power;
   }
   if (exponent > 0) digits.append(static_cast<std::size_t>(exponent), '0');
   if (exponent < 0)
@@ -197,9 +197,7 @@ std::optional<Nanoseconds> nanoseconds_of(std::string_view microseconds) {
 }
 
 std::int64_t integer_or_none(std::string_view token) {
-  std::int64_t number = -1;
-  const auto [end, problem] = std::from_chars(token.data(), token.data() + token.size(), number);
-  return problem == std::errc() && end == token.data() + token.size() ? number : -1;
+  return integer_in(token).value_or(-1);
 }
 
 struct EventParser::Parser {
