@@ -1,12 +1,5 @@
 #include "ingest/export_report.hpp"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <spawn.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +9,13 @@
 #include <mutex>
 #include <set>
 #include <system_error>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "ingest/kineto/export_kineto.hpp"
 #include "model/text.hpp"

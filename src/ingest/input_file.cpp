@@ -1,13 +1,13 @@
 #include "ingest/input_file.hpp"
 
-#include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <system_error>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ingest/export_report.hpp"
 #include "nsys_explain/ingest/ingest.hpp"

@@ -1,10 +1,10 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "model/text.hpp"
 #include "nsys_explain/ingest/discovery.hpp"

@@ -1,11 +1,11 @@
 #include "ingest/rank_resolution.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "model/text.hpp"
 

@@ -1,11 +1,11 @@
 #include "ingest/rank_resolution.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "ingest/export_report.hpp"
 #include "ingest/file_names.hpp"

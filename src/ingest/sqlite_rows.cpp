@@ -1,10 +1,10 @@
 #include "ingest/table_scan.hpp"
 
-#include <fmt/format.h>
-#include <sqlite3.h>
-
 #include <cmath>
 #include <exception>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
 
 #include "ingest/pages/page_file.hpp"
 #include "nsys_explain/ingest/ingest.hpp"

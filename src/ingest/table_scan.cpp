@@ -1,10 +1,10 @@
 #include "ingest/table_scan.hpp"
 
-#include <fmt/format.h>
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
 
 #include "ingest/pages/page_rows.hpp"
 

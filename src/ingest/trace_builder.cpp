@@ -1,4 +1,5 @@
 #include "ingest/trace_builder.hpp"
+
 #include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::ingest {

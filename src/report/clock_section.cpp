@@ -1,6 +1,6 @@
-#include <fmt/format.h>
-
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "nsys_explain/model/names.hpp"
 #include "report/markdown.hpp"

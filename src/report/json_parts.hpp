@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+
 #include <nlohmann/json.hpp>
 
 #include "nsys_explain/model/job_report.hpp"

@@ -1,8 +1,8 @@
 #include "report/markdown.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "model/text.hpp"
 #include "nsys_explain/model/names.hpp"

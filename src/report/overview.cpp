@@ -1,9 +1,9 @@
 #include "report/overview.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <fmt/format.h>
 
 #include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"

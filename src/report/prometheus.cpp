@@ -1,7 +1,7 @@
-#include <fmt/format.h>
-
 #include <chrono>
 #include <iterator>
+
+#include <fmt/format.h>
 
 #include "model/schema/links.hpp"
 #include "nsys_explain/model/names.hpp"

@@ -1,9 +1,9 @@
 #include "report/text.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
+
+#include <fmt/format.h>
 
 #include "nsys_explain/model/utf8.hpp"
 #include "report/report.hpp"

@@ -1,10 +1,10 @@
 #include "store/column.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 #include "nsys_explain/model/time.hpp"
 

@@ -1,11 +1,11 @@
 #include "store/encoded_rows.hpp"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <new>
+
+#include <zlib.h>
 
 #include "nsys_explain/model/utf8.hpp"
 #include "store/column.hpp"

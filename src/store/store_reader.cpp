@@ -1,11 +1,11 @@
 #include "store/store_reader.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "store/encoded_rows.hpp"
 #include "store/hdf5_object.hpp"

@@ -1,10 +1,10 @@
 #include "store/store_writer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
+
+#include <fmt/format.h>
 
 #include "store/column.hpp"
 

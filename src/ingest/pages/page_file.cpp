@@ -1,13 +1,13 @@
 #include "ingest/pages/page_file.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
 
 namespace nsys_explain::ingest::pages {
 
