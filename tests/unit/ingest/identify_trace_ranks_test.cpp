@@ -1,10 +1,10 @@
 #include "ingest/rank_resolution.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace nsys_explain::ingest {
 namespace {
@@ -67,4 +67,5 @@ TEST(HelperProcesses, WithoutOneNothingIsSaid) {
 }
 
 }  // namespace
+
 }  // namespace nsys_explain::ingest

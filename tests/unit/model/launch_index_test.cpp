@@ -34,4 +34,5 @@ TEST(NearbyNumbers, CanBeSetAgain) {
 }
 
 }  // namespace
+
 }  // namespace nsys_explain

@@ -17,4 +17,5 @@ TEST(SmallNumbers, StayWhenALargeOneComes) {
 }
 
 }  // namespace
+
 }  // namespace nsys_explain::analysis

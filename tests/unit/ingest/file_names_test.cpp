@@ -1,10 +1,10 @@
 #include "ingest/file_names.hpp"
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <string>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace nsys_explain::ingest {
 namespace {
@@ -49,4 +49,5 @@ TEST(Placeholders, WhatDiffersByProcessMatchesAnything) {
 }
 
 }  // namespace
+
 }  // namespace nsys_explain::ingest

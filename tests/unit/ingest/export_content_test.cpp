@@ -70,4 +70,5 @@ TEST_F(EventCountsTest, CountsNothingInWhatCannotBeRead) {
 }
 
 }  // namespace
+
 }  // namespace nsys_explain::ingest

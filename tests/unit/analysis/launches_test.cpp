@@ -120,4 +120,5 @@ TEST(LaunchOrder, OfNoKernelsHasNoSegments) {
 }
 
 }  // namespace
+
 }  // namespace nsys_explain::analysis

@@ -74,4 +74,5 @@ TEST(Contention, IsToldWithWhatItCosts) {
 }
 
 }  // namespace
+
 }  // namespace nsys_explain::analysis

@@ -79,4 +79,5 @@ TEST(History, RunsOfAJobDifferByTheEndsOfTheirNames) {
 }
 
 }  // namespace
+
 }  // namespace nsys_explain::serve

@@ -59,4 +59,5 @@ TEST(ServedModels, AreAFileOfRequests) {
 }
 
 }  // namespace
+
 }  // namespace nsys_explain::analysis

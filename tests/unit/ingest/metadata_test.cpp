@@ -85,4 +85,5 @@ TEST_F(RunFacts, WhatTheExportLacksIsLeftOut) {
 }
 
 }  // namespace
+
 }  // namespace nsys_explain::ingest

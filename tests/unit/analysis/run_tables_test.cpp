@@ -1,10 +1,10 @@
 #include "analysis/compare/comparison.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <random>
+
+#include <gtest/gtest.h>
 
 namespace nsys_explain::analysis {
 namespace {
@@ -94,4 +94,5 @@ TEST(Trends, EqualRunsHaveNoneInNinetyNineOfAHundredHistories) {
 }
 
 }  // namespace
+
 }  // namespace nsys_explain::analysis
