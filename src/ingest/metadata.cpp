@@ -161,7 +161,7 @@ Metadata read_metadata(const Database& database) {
 
 namespace {
 
-bool is_number(std::string_view text) {
+bool has_only_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
@@ -228,7 +228,7 @@ Capture read_capture(const Database& database) {
 }  // namespace
 
 std::string driver_version(std::string_view recorded) {
-  if (!is_number(recorded) || recorded.size() < 5 || recorded.size() > 8) return std::string(recorded);
+  if (!has_only_digits(recorded) || recorded.size() < 5 || recorded.size() > 8) return std::string(recorded);
   const std::string_view major = recorded.substr(0, 3), last = recorded.substr(recorded.size() - 2);
   const std::string_view minor = recorded.substr(3, recorded.size() - 5);
   return minor.empty() ? fmt::format("{}.{}", major, last) : fmt::format("{}.{}.{}", major, minor, last);
@@ -236,7 +236,7 @@ std::string driver_version(std::string_view recorded) {
 
 std::string cuda_version(std::string_view recorded) {
   int number = 0;
-  if (!is_number(recorded) || recorded.size() > 6) return {};
+  if (!has_only_digits(recorded) || recorded.size() > 6) return {};
   std::from_chars(recorded.data(), recorded.data() + recorded.size(), number);
   return number < 1000 ? std::string() : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
 }
@@ -255,7 +255,7 @@ std::vector<RunFact> read_run_facts(const Database& database, const Metadata& me
   add("cuda_graphs", std::move(capture.cuda_graphs));
   for (const char* name : {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING"}) {
     const auto value = metadata.environment.find(name);
-    if (value != metadata.environment.end() && is_number(value->second)) add(name, bounded(value->second));
+    if (value != metadata.environment.end() && has_only_digits(value->second)) add(name, bounded(value->second));
   }
   return facts;
 }

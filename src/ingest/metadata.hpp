@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "ingest/database.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"

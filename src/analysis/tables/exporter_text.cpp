@@ -64,16 +64,16 @@ struct ServerCounter {
   std::string_view name;
   std::int64_t unit = 1;
 };
-constexpr std::array<ServerCounter, 10> counters{{{"nv_inference_request_success"},
-                                                  {"nv_inference_request_failure"},
-                                                  {"nv_inference_count"},
-                                                  {"nv_inference_exec_count"},
-                                                  {"nv_cache_num_hits_per_model"},
-                                                  {"nv_inference_request_duration_us", 1'000},
-                                                  {"nv_inference_queue_duration_us", 1'000},
-                                                  {"nv_inference_compute_input_duration_us", 1'000},
-                                                  {"nv_inference_compute_infer_duration_us", 1'000},
-                                                  {"nv_inference_compute_output_duration_us", 1'000}}};
+constexpr std::array<ServerCounter, 10> server_counters{{{"nv_inference_request_success"},
+                                                         {"nv_inference_request_failure"},
+                                                         {"nv_inference_count"},
+                                                         {"nv_inference_exec_count"},
+                                                         {"nv_cache_num_hits_per_model"},
+                                                         {"nv_inference_request_duration_us", 1'000},
+                                                         {"nv_inference_queue_duration_us", 1'000},
+                                                         {"nv_inference_compute_input_duration_us", 1'000},
+                                                         {"nv_inference_compute_infer_duration_us", 1'000},
+                                                         {"nv_inference_compute_output_duration_us", 1'000}}};
 
 constexpr double most_count = 9e15;  // of which a thousand ns each fit
 
@@ -89,8 +89,8 @@ using ModelVersion = std::pair<std::string, std::string>;
 using Scrapes = std::map<ModelVersion, std::map<std::pair<std::size_t, std::string>, Scraped>>;
 
 void take_metric(const ExporterMetric& metric, Scrapes& scrapes) {
-  for (std::size_t c = 0; c < counters.size(); ++c) {
-    if (metric.name != counters[c].name) continue;
+  for (std::size_t c = 0; c < server_counters.size(); ++c) {
+    if (metric.name != server_counters[c].name) continue;
     const auto value = parse_number(metric.value);
     const std::string model = label_of(metric.labels, "model");
     if (!value || !(*value >= 0 && *value < most_count) || model.empty()) return;
@@ -111,11 +111,11 @@ Table served_models_table(std::string_view text) {
   Table table = make_table(schema::served_models);
   RowWriter row(table);
   for (const auto& [model, series] : scrapes) {
-    std::array<double, counters.size()> sums{};
+    std::array<double, server_counters.size()> sums{};
     for (const auto& [key, scraped] : series) sums[key.first] += scraped.count();
     row << model.first << model.second;
-    for (std::size_t c = 0; c < counters.size(); ++c)
-      row << static_cast<std::int64_t>(std::llround(std::min(sums[c], most_count))) * counters[c].unit;
+    for (std::size_t c = 0; c < server_counters.size(); ++c)
+      row << static_cast<std::int64_t>(std::llround(std::min(sums[c], most_count))) * server_counters[c].unit;
   }
   return table;
 }
