@@ -22,21 +22,9 @@ Warning analysis_warning(Severity severity, std::size_t count, std::string messa
 }
 
 std::string kind_name(RankSource source) {
-  switch (source) {
-    case RankSource::user:
-      return "the user's rank map or regex";
-    case RankSource::mpi_ranks:
-      return "the MPI ranks in the trace";
-    case RankSource::nccl_payload:
-      return "NCCL's payloads";
-    case RankSource::environment:
-      return "the environment";
-    case RankSource::file_name:
-      return "the file names";
-    case RankSource::file_order:
-      break;
-  }
-  return "the order of the files";
+  return std::string(
+      name_in_order(source, {"the user's rank map or regex", "the MPI ranks in the trace", "NCCL's payloads",
+                             "the environment", "the file names", "the order of the files"}));
 }
 
 std::string source_name(const RankClaim& claim) {

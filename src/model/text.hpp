@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,12 @@ inline std::string_view next_part(std::string_view& text, char separator = '\n')
   const std::string_view part = text.substr(0, text.find(separator));
   text.remove_prefix(std::min(part.size() + 1, text.size()));
   return part;
+}
+
+/// Of an enumerator, with the names in the order of the enumeration; the last one where there are no more.
+template <class Enum>
+constexpr std::string_view name_in_order(Enum value, std::initializer_list<std::string_view> names) {
+  return names.begin()[std::min(static_cast<std::size_t>(value), names.size() - 1)];
 }
 
 /// The whole number that all of the text is; empty: it is none, or does not fit.

@@ -10,6 +10,7 @@
 #include "model/schema/host.hpp"
 #include "model/schema/job.hpp"
 #include "model/schema/links.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::report {
 namespace {
@@ -34,40 +35,12 @@ RowKind row_of(TimelineKind kind) {
   }
 }
 
-const char* row_name(RowKind kind) {
-  switch (kind) {
-    case RowKind::waits:
-      return "waits";
-    case RowKind::ranges:
-      return "ranges";
-    case RowKind::calls:
-      return "calls";
-    case RowKind::stream:
-      break;
-  }
-  return "stream";
+std::string_view row_name(RowKind kind) {
+  return name_in_order(kind, {"waits", "stream", "ranges", "calls"});
 }
 
-const char* colour_name(TimelineKind kind) {
-  switch (kind) {
-    case TimelineKind::compute:
-      return "compute";
-    case TimelineKind::communication:
-      return "communication";
-    case TimelineKind::copy:
-      return "copy";
-    case TimelineKind::graph:
-      return "graph";
-    case TimelineKind::range:
-      return "range";
-    case TimelineKind::call:
-      return "call";
-    case TimelineKind::wait:
-      return "wait";
-    case TimelineKind::counter:
-      break;
-  }
-  return "counter";
+std::string_view colour_name(TimelineKind kind) {
+  return name_in_order(kind, {"compute", "communication", "copy", "graph", "counter", "range", "call", "wait"});
 }
 
 /// Names with the kind of what they name, each once.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "model/text.hpp"
 #include "nsys_explain/model/trace.hpp"
 #include "nsys_explain/model/utf8.hpp"
 #include "report/text.hpp"
@@ -34,25 +35,7 @@ std::string shown(std::string_view text) {
 }
 
 std::string_view category_of(TimelineKind kind) {
-  switch (kind) {
-    case TimelineKind::compute:
-      return "compute";
-    case TimelineKind::communication:
-      return "communication";
-    case TimelineKind::copy:
-      return "copy";
-    case TimelineKind::graph:
-      return "graph";
-    case TimelineKind::range:
-      return "nvtx";
-    case TimelineKind::call:
-      return "call";
-    case TimelineKind::wait:
-      return "wait";
-    case TimelineKind::counter:
-      break;
-  }
-  return "counter";
+  return name_in_order(kind, {"compute", "communication", "copy", "graph", "counter", "nvtx", "call", "wait"});
 }
 
 /// What a track is called, and where it stands among those of its trace rank.

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "analysis/waits/waits.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/end_model.hpp"
 
 namespace nsys_explain::analysis {
@@ -277,31 +278,11 @@ SlowLink make_link(const std::vector<RankSet>& sets, const std::vector<std::size
 }
 
 std::string_view place_name(LinkPlace place) {
-  switch (place) {
-    case LinkPlace::rank:
-      return "rank";
-    case LinkPlace::rank_pair:
-      return "rank_pair";
-    case LinkPlace::node:
-      return "node";
-    case LinkPlace::node_pair:
-      return "node_pair";
-    case LinkPlace::group:
-      break;
-  }
-  return "group";
+  return name_in_order(place, {"rank", "rank_pair", "node", "node_pair", "group"});
 }
 
 std::string_view scope_name(LinkScope scope) {
-  switch (scope) {
-    case LinkScope::any:
-      return "any";
-    case LinkScope::within_node:
-      return "within_node";
-    case LinkScope::between_nodes:
-      break;
-  }
-  return "between_nodes";
+  return name_in_order(scope, {"any", "within_node", "between_nodes"});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "analysis/trace/host_activity.hpp"
 #include "analysis/trace/launches.hpp"
 #include "analysis/trace/nvtx_ranges.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -32,18 +33,7 @@ std::string_view copy_name(const MemoryOperation& operation) {
 }
 
 std::string_view host_stall_name(HostStallKind kind) {
-  switch (kind) {
-    case HostStallKind::profiler:
-      return "profiler";
-    case HostStallKind::module_load:
-      return "loading code";
-    case HostStallKind::file:
-    case HostStallKind::wait:
-      return "system call";
-    case HostStallKind::descheduled:
-      break;
-  }
-  return "no CPU core";
+  return name_in_order(kind, {"profiler", "loading code", "system call", "system call", "no CPU core"});
 }
 
 /// Frameworks number their ranges ("aten::to, op_id = 998672", "step 12"): without the numbers, names of two ranks
@@ -219,21 +209,7 @@ class EventLister {
 }  // namespace
 
 std::string_view work_event_kind_name(WorkEventKind kind) {
-  switch (kind) {
-    case WorkEventKind::kernel:
-      return "kernel";
-    case WorkEventKind::copy:
-      return "copy";
-    case WorkEventKind::call:
-      return "call";
-    case WorkEventKind::range:
-      return "range";
-    case WorkEventKind::host_stall:
-      return "host_stall";
-    case WorkEventKind::function:
-      break;
-  }
-  return "function";
+  return name_in_order(kind, {"kernel", "copy", "call", "range", "host_stall", "function"});
 }
 
 std::vector<WorkEvent> work_events(const RankEvents& events, Nanoseconds enter_ns) {
