@@ -359,9 +359,8 @@ std::int64_t count_kernels_without_call(const std::vector<ProcessTrace>& process
     CorrelationSet calls;
     for (const ApiCall& call : process.api_calls) calls.insert(call.correlation_id);
     for (const DeviceTrace& device : process.devices) {
-      for (const Kernel& kernel : device.kernels) {
+      for (const Kernel& kernel : device.kernels)
         if (kernel.correlation_id == 0 || !calls.contains(kernel.correlation_id)) ++without_call;
-      }
     }
   }
   return without_call;

@@ -45,9 +45,8 @@ std::int64_t count_rows(const Database& database, std::int64_t most, std::initia
     std::int64_t rows = 0;
     // A table WITHOUT ROWID, which nsys does not write, is counted row by row.
     const std::string name = quoted_identifier(table);
-    if (!query(database, fmt::format("SELECT max(rowid) FROM {}", name), rows)) {
+    if (!query(database, fmt::format("SELECT max(rowid) FROM {}", name), rows))
       query(database, fmt::format("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT {})", name, most), rows);
-    }
     sum += std::clamp<std::int64_t>(rows, 0, most);
   }
   return std::min(sum, most);

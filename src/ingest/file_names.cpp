@@ -30,15 +30,13 @@ class Walk {
     const std::string& component = components_[index];
     if (component == "**") {
       descend(base, index + 1);
-      for (const auto& entry : list(base)) {
+      for (const auto& entry : list(base))
         if (entry.is_real_directory && !entry.name.starts_with('.')) descend(base + entry.name + '/', index);
-      }
     } else if (exists_even_dangling(base + component)) {
       take(base + component, index);
     } else if (is_pattern(component)) {
-      for (const auto& entry : list(base)) {
+      for (const auto& entry : list(base))
         if (::fnmatch(component.c_str(), entry.name.c_str(), FNM_PERIOD) == 0) take(base + entry.name, index);
-      }
     }
   }
 
@@ -210,15 +208,13 @@ bool take_word(std::string_view& text, std::string_view word) {
 NumberKind classify(std::string_view before) {
   if (std::string_view rest = before; take_word(rest, "rank")) {
     // node_rank, local_rank and GROUP_RANK number something smaller than the job.
-    for (const std::string_view scope : {"local", "node", "group"}) {
+    for (const std::string_view scope : {"local", "node", "group"})
       if (std::string_view scoped = rest; take_word(scoped, scope)) return NumberKind::other;
-    }
     return NumberKind::rank;
   }
   if (std::string_view rest = before; take_word(rest, "mpi")) return NumberKind::mpi;
-  for (const std::string_view word : other_words) {
+  for (const std::string_view word : other_words)
     if (std::string_view rest = before; take_word(rest, word)) return NumberKind::other;
-  }
   return before == "report" ? NumberKind::file_counter : NumberKind::plain;
 }
 

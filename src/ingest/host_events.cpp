@@ -43,9 +43,8 @@ void read_synchronizations(const Reading& reading) {
                    sync.stream_id = value_or<std::uint32_t>(stream_id[row], no_stream);
                    sync.event_id = id_or_zero(event_id[row]);
                    sync.event_sync_id = id_or_zero(event_sync_id[row]);
-                   if (kind[row] >= 0 && kind[row] <= static_cast<int>(SyncKind::context)) {
+                   if (kind[row] >= 0 && kind[row] <= static_cast<int>(SyncKind::context))
                      sync.kind = static_cast<SyncKind>(kind[row]);
-                   }
                    append_event(process.synchronizations, sync, [&] { return scan.share_read(row); });
                  });
 }
@@ -138,9 +137,8 @@ void read_overheads(const Reading& reading, const char* table) {
   for_each_event(reading, table, scan, global_tid, start, end,
                  [&](ProcessTrace& process, const Interval& time, std::size_t row) {
                    OverheadKind kind = overhead_kind_of_name(reading.strings.value(name_id[row]));
-                   if (type[row] > 0 && type[row] <= static_cast<int>(OverheadKind::command_buffer_full)) {
+                   if (type[row] > 0 && type[row] <= static_cast<int>(OverheadKind::command_buffer_full))
                      kind = static_cast<OverheadKind>(type[row]);
-                   }
                    process.overheads.push_back({time.start_ns, time.end_ns, thread_id_of(global_tid[row]),
                                                 reading.strings.keep_id(name_id[row]), kind, is_profilers(kind)});
                  });

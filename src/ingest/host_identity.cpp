@@ -120,9 +120,8 @@ std::map<std::pair<std::int64_t, std::int64_t>, MappedGpu> read_cuda_devices(con
   const auto gpu_id = scan.integer("gpuId"), cuda_id = scan.integer("cudaId"), pid = scan.integer("pid");
   const auto uuid = scan.text("uuid");
   scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t row = 0; row < rows; ++row)
       devices.try_emplace({pid[row], cuda_id[row]}, MappedGpu{gpu_id[row], bare_uuid(uuid[row])});
-    }
   });
   return devices;
 }
@@ -161,9 +160,8 @@ std::string read_host(const Database& database, const Metadata& metadata) {
   TableScan scan(database, "TARGET_INFO_SYSTEM_ENV");
   const auto name = scan.text("name"), value = scan.text("value");
   scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t row = 0; row < rows; ++row)
       if (host.empty() && name[row] == "Hostname") host = valid_utf8(value[row]);
-    }
   });
   return host.empty() ? valid_utf8(metadata.device_display_name) : host;
 }

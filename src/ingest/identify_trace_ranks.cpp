@@ -69,9 +69,8 @@ std::optional<RankClaim> nccl_claim(const ProcessTrace& process, std::int32_t de
 std::optional<RankClaim> user_claim(const RankOverrides& overrides, const std::optional<Regex>& regex,
                                     const TraceRankIdentity& identity) {
   for (const auto& entry : overrides.entries) {
-    if (entry_matches(entry, identity.key.path, identity.process_id, identity.key.device_id)) {
+    if (entry_matches(entry, identity.key.path, identity.process_id, identity.key.device_id))
       return RankClaim{RankSource::user, entry.rank, "rank map"};
-    }
   }
   if (const auto match = regex ? regex->find(identity.key.path) : std::nullopt) {
     const auto rank = parse_rank_number(match->first_group.value_or(""));
@@ -133,9 +132,8 @@ std::vector<TraceRankIdentity> identify_trace_ranks(const Trace& trace, const Ra
     }
   }
   if (identities.size() > 1) {
-    for (auto& identity : identities) {
+    for (auto& identity : identities)
       std::erase_if(identity.claims, [](const RankClaim& claim) { return claim.source == RankSource::environment; });
-    }
   }
   return identities;
 }

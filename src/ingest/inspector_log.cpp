@@ -71,9 +71,8 @@ Nanoseconds kernel_end(const json& perf) {
   const auto channels = times.find("kernel_events");
   if (channels == times.end() || !channels->is_array()) return no_time;
   std::int64_t last_us = -1;
-  for (const json& channel : *channels) {
+  for (const json& channel : *channels)
     if (channel.is_object()) last_us = std::max(last_us, integer(channel, "kernel_stop_ts", -1));
-  }
   return from_microseconds(last_us);
 }
 

@@ -56,9 +56,8 @@ CounterIds read_counter_ids(const Database& database) {
   const auto type = scan.integer("typeId"), metric = scan.integer("metricId");
   const auto name = scan.text("metricName");
   scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t row = 0; row < rows; ++row)
       if (const auto counter = gpu_counter_named(name[row])) ids.emplace(std::pair(type[row], metric[row]), *counter);
-    }
   });
   return ids;
 }
@@ -108,9 +107,8 @@ GpuSamples make_samples(std::vector<Row>& rows) {
     values.resize(samples.time_ns.size(), GpuSamples::missing);
     values.back() = row.value;
   }
-  for (auto& values : samples.values) {
+  for (auto& values : samples.values)
     if (!values.empty()) values.resize(samples.time_ns.size(), GpuSamples::missing);
-  }
   return samples;
 }
 
@@ -184,9 +182,8 @@ MetricNames read_metric_names(const Database& database) {
   const auto list = scan.integer("metricsListId"), index = scan.integer("metricsIdx");
   const auto name = scan.text("name"), unit = scan.text("unit");
   scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t row = 0; row < rows; ++row)
       names.try_emplace({list[row], index[row]}, MetricName{valid_utf8(name[row]), valid_utf8(unit[row])});
-    }
   });
   return names;
 }

@@ -27,9 +27,8 @@ class EnvironmentAllowList {
 
   /// Adds what is not known yet.
   void add_to(std::map<std::string, std::string>& environment) const {
-    for (const auto& [name, value] : values_) {
+    for (const auto& [name, value] : values_)
       if (contradicted_.count(name) == 0) environment.emplace(name, value);
-    }
   }
 
  private:
@@ -56,16 +55,14 @@ std::int64_t number_or_zero(std::string_view text) {
 void take_export_pair(std::string_view name, std::string_view value, Metadata& metadata) {
   if (name == "EXPORT_PRODUCT_VERSION") metadata.product_version = valid_utf8(value);
   if (name == "EXPORT_SCHEMA_VERSION_MAJOR") metadata.schema_major = static_cast<int>(number_or_zero(value));
-  if (name == "EXPORT_SCHEMA_VERSION" && metadata.schema_major == 0) {
+  if (name == "EXPORT_SCHEMA_VERSION" && metadata.schema_major == 0)
     metadata.schema_major = static_cast<int>(number_or_zero(value));
-  }
   if (name == "EXPORT_PARAM_TIME_NORMALIZE") metadata.times_are_utc = value == "true";
   // The command line's value. EXPORT_CONFIG_TIME_SHIFT repeats it where the exporter's configuration carries it.
   if (name == "EXPORT_PARAM_TIME_SHIFT" && number_or_zero(value) != 0) metadata.time_shift_ns = number_or_zero(value);
   if (name == "EXPORT_CONFIG_TIME_SHIFT" && metadata.time_shift_ns == 0) metadata.time_shift_ns = number_or_zero(value);
-  if (name == "EXPORT_PARAM_TABLES_TO_EXPORT" || name == "EXPORT_PARAM_TIMES_TO_EXPORT") {
+  if (name == "EXPORT_PARAM_TABLES_TO_EXPORT" || name == "EXPORT_PARAM_TIMES_TO_EXPORT")
     metadata.partial_export = metadata.partial_export || !value.empty();
-  }
 }
 
 /// `NAME="value"`; the quotes may be missing.
@@ -83,17 +80,15 @@ void read_capture(const Database& database, Metadata& metadata, EnvironmentAllow
     if (name == "CAPTURE_EVENT_TYPE" && value == "PyTorch profiler") metadata.is_of_pytorch = true;
     if (name == "PROFILING_SESSION_UUID") metadata.session_uuid = valid_utf8(value);
     if (name == "DEVICE_DISPLAY_NAME") metadata.device_display_name = valid_utf8(value);
-    if (name.ends_with(":ENVIRONMENT_VARIABLE") && name.starts_with("PROCESS_")) {
+    if (name.ends_with(":ENVIRONMENT_VARIABLE") && name.starts_with("PROCESS_"))
       take_environment_pair(value, environment);
-    }
     if (name.ends_with("COLLECT_CUDA_TRACE")) metadata.cuda_traced = metadata.cuda_traced == true || value == "true";
     if (name.ends_with("NVTX_DOMAIN_FILTER_STRING") && !value.empty()) {
       has_filter = true;
       names_nccl = names_nccl || value.find("NCCL") != std::string_view::npos;
     }
-    if (name.find("NVTX_DOMAIN_FILTER") != std::string_view::npos && name.ends_with("MODE_INCLUDE")) {
+    if (name.find("NVTX_DOMAIN_FILTER") != std::string_view::npos && name.ends_with("MODE_INCLUDE"))
       include_mode = value == "true";
-    }
   });
   metadata.nccl_domain_filtered = has_filter && names_nccl != include_mode;
 }
@@ -213,13 +208,11 @@ Capture read_capture(const Database& database) {
   const auto name = scan.text("name"), value = scan.text("value");
   scan.for_each_batch([&](std::size_t rows) {
     for (std::size_t row = 0; row < rows; ++row) {
-      if (name[row] == "CAPTURE_EVENT_TYPE" && capture.traced.size() < most_kinds) {
+      if (name[row] == "CAPTURE_EVENT_TYPE" && capture.traced.size() < most_kinds)
         capture.traced.insert(bounded(value[row]));
-      }
       // Of the capture or, before 2026, of the process that was started.
-      if (name[row].ends_with("CUDA_GRAPH_TRACE_OPTIONS:MODE") && capture.cuda_graphs.empty()) {
+      if (name[row].ends_with("CUDA_GRAPH_TRACE_OPTIONS:MODE") && capture.cuda_graphs.empty())
         capture.cuda_graphs = bounded(value[row]);
-      }
     }
   });
   return capture;

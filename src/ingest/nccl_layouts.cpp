@@ -42,9 +42,8 @@ void read_table(const Database& database, const std::string& table, const std::v
   scan.for_each_batch([&](std::size_t rows) {
     for (std::size_t row = 0; row < rows; ++row) {
       PayloadBuilder builder;
-      for (const auto& [field, values] : fields) {
+      for (const auto& [field, values] : fields)
         if (!is_null(values[row])) builder.set_text(field, values[row]);
-      }
       if (const auto payload = builder.finish()) payloads.emplace(event_id[row], *payload);
     }
   });
@@ -154,9 +153,8 @@ const std::vector<Layout>& builtin_layouts() {
 
 std::uint64_t little_endian(std::string_view bytes, std::size_t offset, std::size_t count) {
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i)
     value |= std::uint64_t{static_cast<unsigned char>(bytes[offset + i])} << (8 * i);
-  }
   return value;
 }
 

@@ -40,9 +40,8 @@ template <class Visit>
 void visit_json(const nlohmann::json& value, int depth, const Visit& visit) {
   constexpr int deepest = 8;
   if (depth > deepest) return;
-  if (value.is_array()) {
+  if (value.is_array())
     for (const auto& element : value) visit_json(element, depth + 1, visit);
-  }
   if (!value.is_object()) return;
   for (const auto& [key, member] : value.items()) {
     if (member.is_structured()) {

@@ -66,9 +66,8 @@ RankOverrides parse_rank_map(const std::string& text) {
   for (std::size_t line = 1; !rest.empty(); ++line) {
     const auto fields = split_fields(next_part(rest), line);
     if (fields.empty()) continue;
-    if (fields.size() != 2 && fields.size() != 4) {
+    if (fields.size() != 2 && fields.size() != 4)
       refuse(line, fmt::format("has {} fields (a pattern with blanks needs double quotes)", fields.size()));
-    }
     if (fields[0].empty()) refuse(line, "has an empty pattern");
     RankOverrides::Entry entry;
     entry.pattern = fields[0];
@@ -102,9 +101,8 @@ std::vector<Warning> unused_entry_warnings(const RankOverrides& overrides,
   const RankOverrides::Entry* first = nullptr;
   for (const auto& entry : overrides.entries) {
     bool used = false;
-    for (const auto& identity : identities) {
+    for (const auto& identity : identities)
       used = used || entry_matches(entry, identity.key.path, identity.process_id, identity.key.device_id);
-    }
     if (used) continue;
     if (first == nullptr) first = &entry;
     ++unused;

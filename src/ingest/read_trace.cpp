@@ -46,13 +46,11 @@ Severity severity_of(std::int64_t level, std::string_view text, bool is_range) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  for (const char* mark : {"cpu sampling", "ip sampling", "cpu vendor"}) {
+  for (const char* mark : {"cpu sampling", "ip sampling", "cpu vendor"})
     if (lower.find(mark) != std::string::npos) return Severity::info;
-  }
   if (level == nsys_error) return Severity::error;
-  for (const char* mark : {"not all ", "dropped", "lost", "missing", "overflow", "incomplete", "out of memory"}) {
+  for (const char* mark : {"not all ", "dropped", "lost", "missing", "overflow", "incomplete", "out of memory"})
     if (lower.find(mark) != std::string::npos) return Severity::data_loss;
-  }
   return Severity::info;
 }
 
@@ -204,9 +202,8 @@ void claim_from_environment(const Metadata& metadata, ProcessTrace& process) {
   for (const std::string& name : environment_variables()) {
     const auto found = metadata.environment.find(name);
     if (found == metadata.environment.end() || name.starts_with("CUDA_") || name == "WORLD_SIZE") continue;
-    if (const auto rank = parse_rank_number(found->second)) {
+    if (const auto rank = parse_rank_number(found->second))
       process.claims.push_back({RankSource::environment, *rank, name});
-    }
   }
 }
 

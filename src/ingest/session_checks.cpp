@@ -92,9 +92,8 @@ std::vector<std::vector<const Covered*>> exclusive_sessions(const std::vector<Co
   };
   for (const auto& [key, same] : candidates) {
     for (std::size_t i = 0; i < same.size(); ++i) {
-      for (std::size_t k = i + 1; k < same.size(); ++k) {
+      for (std::size_t k = i + 1; k < same.size(); ++k)
         if (is_one_session(*same[i], *same[k]) || is_captured_again(*same[i], *same[k])) join(same[i], same[k]);
-      }
     }
   }
   std::vector<std::vector<const Covered*>> result;
@@ -151,9 +150,8 @@ std::vector<InputReport> find_duplicates(const std::vector<Covered>& sessions) {
     const Covered& kept = **std::max_element(group.begin(), group.end(), [&](const Covered* a, const Covered* b) {
       return rank(a) < rank(b);  // the first of the best
     });
-    for (const Covered* other : group) {
+    for (const Covered* other : group)
       if (other != &kept) duplicates.push_back({other->session->path, InputStatus::failed, why_left_out(*other, kept)});
-    }
   }
   std::sort(duplicates.begin(), duplicates.end(),
             [](const InputReport& a, const InputReport& b) { return a.path < b.path; });
@@ -200,9 +198,8 @@ std::vector<Warning> far_apart_warnings(std::vector<Covered> sessions) {
 /// The size most traces agree on (then the larger).
 std::optional<std::int32_t> common_size(const std::vector<Covered>& sessions, std::int32_t SessionExtent::*size_of) {
   std::map<std::int32_t, std::size_t> counts;
-  for (const auto& covered : sessions) {
+  for (const auto& covered : sessions)
     if (covered.extent.*size_of > 0) ++counts[covered.extent.*size_of];
-  }
   std::optional<std::int32_t> common;
   std::size_t most = 0;
   for (const auto& [size, count] : counts) {
@@ -244,9 +241,8 @@ SessionExtent session_extent(const Trace& trace) {
     }
     widen(extent.recorded, any, process.api_calls);
     widen(extent.recorded, any, process.nvtx_ranges);
-    for (const auto& call : process.nccl_calls) {
+    for (const auto& call : process.nccl_calls)
       extent.largest_communicator = std::max(extent.largest_communicator, call.rank_count);
-    }
   }
   std::sort(extent.processes.begin(), extent.processes.end());
   return extent;
@@ -255,9 +251,8 @@ SessionExtent session_extent(const Trace& trace) {
 SessionChecks check_sessions(const std::vector<Session>& sessions, const std::vector<SessionExtent>& extents) {
   std::vector<Covered> all;
   all.reserve(sessions.size());
-  for (std::size_t i = 0; i < sessions.size(); ++i) {
+  for (std::size_t i = 0; i < sessions.size(); ++i)
     all.push_back({&sessions[i], i < extents.size() ? extents[i] : SessionExtent{}});
-  }
   std::stable_sort(all.begin(), all.end(),
                    [](const Covered& a, const Covered& b) { return a.session->path < b.session->path; });
   SessionChecks checks;

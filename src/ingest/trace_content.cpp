@@ -90,9 +90,8 @@ struct HeldEvents {
 
 /// cudaLaunchKernel, cuLaunchKernelEx, cudaGraphLaunch, ...
 bool launches_work(std::string_view call) {
-  for (const std::string_view start : {"cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch"}) {
+  for (const std::string_view start : {"cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch"})
     if (call.starts_with(start)) return true;
-  }
   return false;
 }
 
@@ -111,9 +110,8 @@ HeldEvents count_held(const Trace& trace, const StringTable& strings) {
       held.graph_launches += static_cast<std::int64_t>(device.graph_launches.size());
     }
   }
-  for (const auto& [name, count] : calls_by_name) {
+  for (const auto& [name, count] : calls_by_name)
     if (launches_work(strings.kept(name))) held.launches += count;
-  }
   return held;
 }
 
@@ -159,9 +157,8 @@ CollectedEvents collected_cuda_events(const Database& database) {
 
 /// Why there are none, and after a semicolon what to do.
 std::string reason(const Database& database, const Metadata& metadata, const HeldEvents& held) {
-  if (held.graph_launches > 0) {
+  if (held.graph_launches > 0)
     return "what ran lies in CUDA graphs recorded as one interval each; capture with nsys profile -t cuda,nvtx --cuda-graph-trace=node";
-  }
   if (metadata.partial_export)
     return "only some tables or a span of time were exported; export without --tables and --times";
   if (held.memory_operations > 0)
@@ -172,19 +169,16 @@ std::string reason(const Database& database, const Metadata& metadata, const Hel
         held.launches);
   }
   const CollectedEvents collected = collected_cuda_events(database);
-  if (collected.may_be_lost) {
+  if (collected.may_be_lost)
     return "nsys warns that it may not have collected all CUDA events, so work of the GPU may be lost; stop the capture before the program ends, and see what nsys reports besides";
-  }
-  if (held.cuda_calls > 0) {
+  if (held.cuda_calls > 0)
     return "none of the CUDA calls launches work, so the program gave the GPU nothing to do while the capture was open; open it when work runs, later or for longer (nsys profile --delay, or --capture-range)";
-  }
   if (collected.count > 0) {
     return fmt::format("nsys collected {} CUDA events, of which the export holds none; export the report again",
                        collected.count);
   }
-  if (metadata.cuda_traced == true) {
+  if (metadata.cuda_traced == true)
     return "CUDA was traced, but no CUDA call was made while the capture was open; open it when work runs, and start nsys on the process that uses the GPU";
-  }
   if (metadata.cuda_traced == false) return "CUDA was not traced; capture with nsys profile -t cuda,nvtx";
   return "there is nothing to analyse on the GPU; capture with nsys profile -t cuda,nvtx";
 }

@@ -100,9 +100,8 @@ double RunProfile::busy_ns() const {
 }
 
 std::optional<double> RunProfile::mean_ns(std::string_view figure) const {
-  for (const MeanTime& one : rank_means_ns) {
+  for (const MeanTime& one : rank_means_ns)
     if (one.name == figure) return one.mean_ns;
-  }
   return std::nullopt;
 }
 

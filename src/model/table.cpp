@@ -9,9 +9,8 @@
 
 namespace nsys_explain {
 std::size_t TableSchema::index_of(std::string_view column) const {
-  for (std::size_t c = 0; c < columns.size(); ++c) {
+  for (std::size_t c = 0; c < columns.size(); ++c)
     if (columns[c].name == column) return c;
-  }
   throw std::out_of_range("table " + name + " has no column " + std::string(column));
 }
 
@@ -52,9 +51,8 @@ void append_rows(Table& table, const Table& other, std::span<const std::size_t> 
 }
 
 const Table* find_table(const std::vector<Table>& tables, std::string_view name) {
-  for (const Table& table : tables) {
+  for (const Table& table : tables)
     if (table.schema.name == name) return &table;
-  }
   return nullptr;
 }
 
@@ -62,9 +60,8 @@ TableExtent extent_of(const Table& table) {
   TableExtent extent{table.row_count(), {}};
   for (const ColumnData& column : table.columns) {
     std::size_t longest = 0;
-    if (const auto* texts = std::get_if<TextColumn>(&column)) {
+    if (const auto* texts = std::get_if<TextColumn>(&column))
       for (const std::string& text : texts->distinct()) longest = std::max(longest, text.size());
-    }
     extent.longest_texts.push_back(longest);
   }
   return extent;

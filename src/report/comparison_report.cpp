@@ -246,9 +246,8 @@ std::string category_bars(const Comparison& comparison) {
   const std::vector<std::string> names = category_names(comparison);
   const auto colour = [](std::size_t c) { return palette[std::min(c, std::size(palette) - 1)]; };
   std::string out = "<ul class=\"legend\">";
-  for (std::size_t c = 0; c < names.size(); ++c) {
+  for (std::size_t c = 0; c < names.size(); ++c)
     out += fmt::format("<li><i style=\"background:{}\"></i>{}</li>", colour(c), html_text(names[c]));
-  }
   out += "</ul>\n";
   for (const RunProfile& run : comparison.runs) {
     out += fmt::format("<p class=\"run\">{}</p><div class=\"bar\">", html_text(run.name));

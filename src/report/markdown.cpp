@@ -35,9 +35,8 @@ std::string padded(const std::string& text, std::size_t width, MarkdownTable::Al
 std::string MarkdownTable::to_string() const {
   std::vector<std::size_t> widths;
   for (const Column& column : columns) widths.push_back(std::max<std::size_t>(text_width(column.title), 2));
-  for (const auto& row : rows) {
+  for (const auto& row : rows)
     for (std::size_t c = 0; c < columns.size(); ++c) widths[c] = std::max(widths[c], text_width(row[c]));
-  }
   std::string header = "|";
   std::string rule = "|";
   for (std::size_t c = 0; c < columns.size(); ++c) {

@@ -37,9 +37,8 @@ std::string bandwidth(const std::optional<double>& gbs) {
 /// A command that can be copied though it spans lines.
 std::string shell_lines(const std::string& command) {
   std::string lines = wrap(command, "  ", "    ", 96);
-  for (std::size_t end = lines.find('\n'); end + 1 < lines.size(); end = lines.find('\n', end + 3)) {
+  for (std::size_t end = lines.find('\n'); end + 1 < lines.size(); end = lines.find('\n', end + 3))
     lines.insert(end, " \\");
-  }
   return lines;
 }
 
@@ -228,9 +227,8 @@ std::string host_processes_section(const JobReport& report) {
 
 std::string inputs_section(const JobReport& report) {
   std::vector<InputReport> problems;
-  for (const InputReport& input : report.inputs) {
+  for (const InputReport& input : report.inputs)
     if (input.status != InputStatus::ok) problems.push_back(input);
-  }
   if (problems.empty()) return {};
   std::stable_sort(problems.begin(), problems.end(),
                    [](const InputReport& a, const InputReport& b) { return a.status > b.status; });

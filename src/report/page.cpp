@@ -218,18 +218,16 @@ Table of_top_names(const Table& table, const schema::Text& name, const schema::I
   const auto& names = column(table, name);
   const auto& numbers = column(table, schema::trace_rank);
   Rows rows;
-  for (std::size_t r = 0; r < names.size(); ++r) {
+  for (std::size_t r = 0; r < names.size(); ++r)
     if (wanted.contains(names[r]) && ranks.contains(numbers[r])) rows.push_back(r);
-  }
   return pick(table, rows, columns);
 }
 
 Table of_ranks(const Table& table, const std::set<std::int64_t>& ranks) {
   const auto& numbers = column(table, schema::trace_rank);
   Rows rows;
-  for (std::size_t r = 0; r < numbers.size(); ++r) {
+  for (std::size_t r = 0; r < numbers.size(); ++r)
     if (ranks.contains(numbers[r])) rows.push_back(r);
-  }
   return pick(table, rows, every_column(table));
 }
 

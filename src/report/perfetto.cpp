@@ -129,14 +129,12 @@ PerfettoTrace::Track& PerfettoTrace::track(std::string& out, std::int32_t trace_
 
 std::string PerfettoTrace::begin(const std::map<std::string, std::string>& facts) {
   std::string out = R"({"displayTimeUnit":"ns","otherData":{)";
-  for (const auto& [name, fact] : facts) {
+  for (const auto& [name, fact] : facts)
     out += fmt::format("{}{}:{}", out.back() == '{' ? "" : ",", json_string(name), json_string(fact));
-  }
   out += "},\"traceEvents\":[\n";
   std::string processes;
-  for (const auto& [host, process_id] : process_of_host_) {
+  for (const auto& [host, process_id] : process_of_host_)
     processes += process_metadata(process_id, "host " + (host.empty() ? "unknown" : host));
-  }
   for (const auto& [number, rank] : ranks_) processes += process_metadata(rank.process_id, rank.name);
   return out + processes.substr(std::min(processes.size(), separator.size()));
 }

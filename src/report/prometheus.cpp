@@ -151,9 +151,8 @@ void add_clock(Exposition& exposition, const ClockResidual& residual) {
 }
 
 Operation operation_of(std::string_view name) {
-  for (int value = 0; value <= static_cast<int>(Operation::barrier); ++value) {
+  for (int value = 0; value <= static_cast<int>(Operation::barrier); ++value)
     if (operation_name(static_cast<Operation>(value)) == name) return static_cast<Operation>(value);
-  }
   return Operation::unknown;
 }
 

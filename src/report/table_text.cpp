@@ -187,9 +187,8 @@ Table in_time_unit(Table table, TimeUnit unit) {
 Table rows_where(const Table& table, std::string_view name, std::int64_t value) {
   const auto& values = column<std::int64_t>(table, name);
   std::vector<std::size_t> rows;
-  for (std::size_t row = 0; row < values.size(); ++row) {
+  for (std::size_t row = 0; row < values.size(); ++row)
     if (values[row] == value) rows.push_back(row);
-  }
   return with_rows(table, rows);
 }
 

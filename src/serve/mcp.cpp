@@ -204,9 +204,8 @@ std::string McpServer::tool_text(const std::string& tool, const Json& arguments,
   std::string report = named_report(arguments, "report");
   if (report.empty()) {
     const std::vector<std::string> names = answers_.names();
-    if (names.size() != 1) {
+    if (names.size() != 1)
       throw Refusal(400, "no report is named", "and it is not one only that could be meant", "tool reports lists them");
-    }
     report = names.front();
   }
   const auto reply = answers_.ask(report, {{"ask", "tool"}, {"tool", tool}, {"arguments", arguments}});

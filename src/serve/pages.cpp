@@ -348,9 +348,8 @@ refresh();
 
 const char* const drop_script = R"js('use strict';
 const drop = document.getElementById('drop');
-for (const kind of ['dragover', 'dragenter']) {
+for (const kind of ['dragover', 'dragenter'])
   drop.addEventListener(kind, (event) => { event.preventDefault(); drop.classList.add('over'); });
-}
 drop.addEventListener('dragleave', () => drop.classList.remove('over'));
 drop.addEventListener('drop', (event) => {
   event.preventDefault();

@@ -95,9 +95,7 @@ pid_t start_own_program(const std::vector<std::string>& arguments, const ChildOp
     be_own_program(options, enclosure, parent, nothing, const_cast<char**>(word_pointers.data()),
                    const_cast<char**>(variable_pointers.data()));
   if (nothing >= 0) ::close(nothing);
-  if (child < 0) {
-    throw Refusal(503, "no process could be started", "so nothing is read", "try again later");
-  }
+  if (child < 0) throw Refusal(503, "no process could be started", "so nothing is read", "try again later");
   return child;
 }
 
@@ -191,9 +189,8 @@ std::string answer_of(Report& report, const Json& request) {
   if (ask == "what_if") return dumped(what_if_answer(report));
   if (ask == "capture_advice") return dumped(capture_advice_answer(report));
   if (ask == "tables") return dumped(tables_answer(report));
-  if (ask == "table") {
+  if (ask == "table")
     return dumped(table_answer(report, request.at("table"), parse_table_query(pairs_of(request.at("parameters")))));
-  }
   if (ask == "tool") return tool_answer(report, request.at("tool"), request.at("arguments"));
   throw std::logic_error("no such question");
 }

@@ -55,12 +55,10 @@ Json with_rows(const Report& report, const char* table) {
 }  // namespace
 
 Json value_json(const ColumnData& column, std::size_t row) {
-  if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&column)) {
+  if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&column))
     return (*integers)[row] == no_time ? Json(nullptr) : Json((*integers)[row]);
-  }
-  if (const auto* reals = std::get_if<std::vector<double>>(&column)) {
+  if (const auto* reals = std::get_if<std::vector<double>>(&column))
     return std::isfinite((*reals)[row]) ? Json((*reals)[row]) : Json(nullptr);
-  }
   return Json(std::get<TextColumn>(column)[row]);
 }
 
@@ -128,18 +126,16 @@ Report::Rows Report::rows(const std::string& name, const TableQuery& query) {
   ChosenRows chosen = chosen_rows(whole, query, count);
 
   std::vector<std::string> shown = query.columns;
-  if (shown.empty()) {
+  if (shown.empty())
     for (const ColumnSchema& column_schema : all.columns) shown.push_back(column_schema.name);
-  }
   // Who asks for rows by their values asks again for others of them: numbers are kept, texts would take too much.
   const bool keeps_numbers = !(query.conditions.empty() && query.order.empty()) && count <= most_rows_to_keep;
   const auto is_kept = [&](const std::string& column_name) {
     return keeps_numbers && all.columns[all.index_of(column_name)].kind != ColumnKind::text;
   };
   std::vector<std::string> others;
-  for (const std::string& column_name : shown) {
+  for (const std::string& column_name : shown)
     if (!is_kept(column_name)) others.push_back(column_name);
-  }
   std::vector<std::int64_t> sorted = chosen.rows;  // the store is read in its own order
   std::sort(sorted.begin(), sorted.end());
   const Table read = store_->read_rows(name, sorted, others);

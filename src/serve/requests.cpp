@@ -240,9 +240,8 @@ constexpr std::int64_t most_token_bytes = 1'000;
 
 bool is_equal(std::string_view given, std::string_view token) {
   unsigned difference = given.size() == token.size() ? 0 : 1;
-  for (std::size_t i = 0; i < given.size(); ++i) {
+  for (std::size_t i = 0; i < given.size(); ++i)
     difference |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(token[i % token.size()]);
-  }
   return difference == 0;
 }
 
@@ -290,9 +289,8 @@ std::string read_token(const std::string& path) {
   std::string token = read_all(file.number(), most_token_bytes);
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
   const bool is_plain = std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < 0x7f; });
-  if (token.size() < shortest_token || !is_plain) {
+  if (token.size() < shortest_token || !is_plain)
     throw refuse(fmt::format("holds no token of {} characters or more without spaces", shortest_token));
-  }
   return token;
 }
 

@@ -136,9 +136,8 @@ Service::Service(const ServiceOptions& options)
       before_all(request);
       const Target target = parse_target(request.target);
       if (request.method == "GET" || request.method == "HEAD") return get(request, target, response);
-      if (request.method == "DELETE" && target.segments.size() == 4 && target.segments[2] == "analyses") {
+      if (request.method == "DELETE" && target.segments.size() == 4 && target.segments[2] == "analyses")
         return send_json(response, 200, analyses().cancel(id_of(target.segments[3])));
-      }
       if (request.method != "POST")
         throw Refusal(405, fmt::format("there is no {} here", beginning_of(request.method)), "so nothing is done",
                       "/openapi.json lists what there is");
@@ -319,9 +318,8 @@ void Service::post(const httplib::Request& request, httplib::Response& response,
     return send(response, 200, reply->json, json_type);
   }
   if (request.path != "/api/v1/analyses" && request.path != "/mcp") throw nothing_there();
-  if (!is_json_type(request.get_header_value("Content-Type"))) {
+  if (!is_json_type(request.get_header_value("Content-Type")))
     throw Refusal(415, "the body is not said to be JSON", "so it is not read", "send Content-Type: application/json");
-  }
   std::string body;
   const bool is_whole = read([&](const char* bytes, std::size_t count) {
     body.append(bytes, count);

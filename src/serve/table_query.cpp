@@ -133,9 +133,8 @@ std::vector<std::int64_t> places_of(const TextColumn& texts) {
   std::iota(sorted.begin(), sorted.end(), std::size_t{0});
   std::sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) { return distinct[a] < distinct[b]; });
   std::vector<std::int64_t> place_of_code(distinct.size()), places;
-  for (std::size_t place = 0; place < sorted.size(); ++place) {
+  for (std::size_t place = 0; place < sorted.size(); ++place)
     place_of_code[sorted[place]] = static_cast<std::int64_t>(place);
-  }
   for (const std::uint32_t code : texts.codes()) places.push_back(place_of_code[code]);
   return places;
 }
@@ -182,13 +181,11 @@ void sort_first_rows(const ColumnLookup& lookup, const std::vector<Order>& order
 
 Condition parse_condition(std::string_view text) {
   const std::size_t at = text.find_first_of("!<>=~");
-  if (at == std::string_view::npos || !is_column_name(text.substr(0, at))) {
+  if (at == std::string_view::npos || !is_column_name(text.substr(0, at)))
     throw meaningless(fmt::format("where is '{}' and no comparison of a column", beginning_of(text)));
-  }
   for (const auto& [word, comparison] : comparisons) {
-    if (text.substr(at).starts_with(word)) {
+    if (text.substr(at).starts_with(word))
       return {std::string(text.substr(0, at)), comparison, std::string(text.substr(at + word.size()))};
-    }
   }
   throw meaningless(fmt::format("where is '{}' and no comparison of a column", beginning_of(text)));
 }

@@ -64,9 +64,8 @@ void require_own_filters(hid_t properties, const std::string& name) {
     if (filter == H5Z_FILTER_SHUFFLE) ++shuffles;
     if (filter == H5Z_FILTER_DEFLATE) ++deflates;
   }
-  if (shuffles + deflates != filters || shuffles > 1 || deflates > 1) {
+  if (shuffles + deflates != filters || shuffles > 1 || deflates > 1)
     refuse_column(name, "it is packed in a way that no store uses");
-  }
 }
 
 /// Bytes of each value in the file.
@@ -78,9 +77,8 @@ std::uint64_t value_bytes(hid_t dataset, const std::string& name) {
   if (kind == H5T_STRING && H5Tis_variable_str(type.id()) > 0) return reference_bytes;
   const bool is_number = kind == H5T_INTEGER || kind == H5T_FLOAT;
   if (!is_number && kind != H5T_STRING) refuse_column(name, "it is of a type that no store holds");
-  if (bytes < 1 || bytes > (is_number ? sizeof(double) : most_text_width)) {
+  if (bytes < 1 || bytes > (is_number ? sizeof(double) : most_text_width))
     refuse_column(name, fmt::format("its values are {} bytes wide, which those of no store are", bytes));
-  }
   return bytes;
 }
 
@@ -88,9 +86,8 @@ std::uint64_t value_bytes(hid_t dataset, const std::string& name) {
 std::int64_t rows_of(hid_t dataset, const std::string& name) {
   const Object space = own(H5Dget_space(dataset), H5Sclose, "look at the size of", name);
   hsize_t rows = 0;
-  if (H5Sget_simple_extent_ndims(space.id()) != 1 || H5Sget_simple_extent_dims(space.id(), &rows, nullptr) != 1) {
+  if (H5Sget_simple_extent_ndims(space.id()) != 1 || H5Sget_simple_extent_dims(space.id(), &rows, nullptr) != 1)
     refuse_column(name, "it is no list of values");
-  }
   if (rows > std::uint64_t{1} << 40) refuse_column(name, fmt::format("no file holds its {} rows", rows));
   return static_cast<std::int64_t>(rows);
 }
@@ -126,9 +123,8 @@ class TextRoom {
 void require_hard_link(hid_t group, const std::string& link, const std::string& name) {
   H5L_info_t facts;
   checked(H5Lget_info(group, link.c_str(), &facts, H5P_DEFAULT), "look for", name);
-  if (facts.type != H5L_TYPE_HARD) {
+  if (facts.type != H5L_TYPE_HARD)
     throw Hdf5Error(fmt::format("open '{}' (it is a link that may lead to other files)", name));
-  }
 }
 
 Object open_column(hid_t group, const std::string& table, const std::string& column) {
@@ -160,9 +156,8 @@ StoredValues stored_values(hid_t dataset, const std::string& name) {
   const StoredValues stored{rows_of(dataset, name), H5Dget_storage_size(dataset)};
   const std::uint64_t inflation = H5Pget_nfilters(properties.id()) > 0 ? most_inflation : 1;
   const std::uint64_t least_bytes = (static_cast<std::uint64_t>(stored.rows) * width + inflation - 1) / inflation;
-  if (stored.bytes < least_bytes) {
+  if (stored.bytes < least_bytes)
     refuse_column(name, fmt::format("it has {} rows, but {} bytes of the file", stored.rows, stored.bytes));
-  }
   return stored;
 }
 

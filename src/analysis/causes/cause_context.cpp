@@ -79,13 +79,11 @@ std::vector<std::size_t> rows_of_one_source(const Table& samples, const Straggle
   const auto& ranks = column(samples, schema::trace_rank);
   const auto& sources = column(samples, schema::gpu_samples.source);
   std::string_view chosen = "gpu_metrics";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  for (std::size_t i = 0; i < ranks.size(); ++i)
     if (sources[i] == "nvml" && covers(straggler, ranks[i])) chosen = "nvml";
-  }
   std::vector<std::size_t> rows;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
+  for (std::size_t i = 0; i < ranks.size(); ++i)
     if (sources[i] == chosen) rows.push_back(i);
-  }
   return rows;
 }
 

@@ -145,9 +145,8 @@ std::optional<std::string> drop_unlike_steps(RunTables& run, RunTables& other) {
                       another, other.name);
   }
   if (why.empty()) return std::nullopt;
-  for (RunTables* side : {&run, &other}) {
+  for (RunTables* side : {&run, &other})
     std::erase_if(side->tables, [](const Table& table) { return table.schema.name == schema::steps.table_name(); });
-  }
   return fmt::format("steps {}, so they may not be the same thing: mark them with NVTX ranges in every run", why);
 }
 
@@ -194,9 +193,8 @@ constexpr double false_alarms = 0.01;
 /// Concordant pairs less discordant ones.
 std::int64_t concordance(std::span<const double> values) {
   std::int64_t sum = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  for (std::size_t i = 0; i < values.size(); ++i)
     for (std::size_t j = i + 1; j < values.size(); ++j) sum += (values[j] > values[i]) - (values[j] < values[i]);
-  }
   return sum;
 }
 
@@ -226,9 +224,8 @@ std::optional<double> relative_slope(const std::vector<std::optional<double>>& o
   for (std::size_t i = 0; i < of_runs.size(); ++i) {
     if (!of_runs[i]) continue;
     values.push_back(*of_runs[i]);
-    for (std::size_t j = i + 1; j < of_runs.size(); ++j) {
+    for (std::size_t j = i + 1; j < of_runs.size(); ++j)
       if (of_runs[j]) slopes.push_back((*of_runs[j] - *of_runs[i]) / static_cast<double>(j - i));
-    }
   }
   if (slopes.empty()) return std::nullopt;
   const double middle = median(std::move(values));
@@ -237,9 +234,8 @@ std::optional<double> relative_slope(const std::vector<std::optional<double>>& o
 
 void judge(Trend& trend, std::size_t figures, double tolerance) {
   std::vector<double> known;
-  for (const auto& value : trend.values_ns) {
+  for (const auto& value : trend.values_ns)
     if (value) known.push_back(*value);
-  }
   trend.change_per_run = relative_slope(trend.values_ns);
   if (known.size() < 2) {
     trend.direction = TrendDirection::too_few_runs;
@@ -289,12 +285,10 @@ std::vector<Trend> find_trends(const Comparison& comparison, double tolerance) {
     if (time) *time /= comparison.amount(run);
     return time;
   };
-  if (comparison.basis != ComparisonBasis::window) {
+  if (comparison.basis != ComparisonBasis::window)
     add("step", "step_ns", [](const RunProfile& run) { return run.step_ns; });
-  }
-  for (const MeanTime& figure : comparison.current().rank_means_ns) {
+  for (const MeanTime& figure : comparison.current().rank_means_ns)
     add("rank time", figure.name, [&](const RunProfile& run) { return per_basis(run, run.mean_ns(figure.name)); });
-  }
   for (const MeanTime& category : comparison.current().categories) {
     add("category", category.name,
         [&](const RunProfile& run) { return per_basis(run, category_of(run, category.name)); });

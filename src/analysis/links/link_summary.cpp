@@ -171,9 +171,8 @@ std::vector<LinkPeak> parse_link_peaks(std::string_view text) {
 
 std::optional<double> nvlink_peak_gbs(const std::vector<LinkPeak>& own, std::string_view gpu_name) {
   for (const auto* peaks : {&own, &known_link_peaks()}) {
-    for (const LinkPeak& peak : *peaks) {
+    for (const LinkPeak& peak : *peaks)
       if (gpu_name.find(peak.gpu_name_part) != std::string_view::npos) return peak.nvlink_gbs;
-    }
   }
   return std::nullopt;
 }

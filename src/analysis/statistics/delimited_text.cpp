@@ -59,9 +59,8 @@ DecimalMark decimal_mark_of(std::string_view text) {
   if (digits.find_first_not_of("+-0123456789.,") != std::string_view::npos) return DecimalMark::point;
   const std::size_t sign = std::min(digits.find_first_of("0123456789.,"), digits.size());
   const std::size_t point = digits.find('.');
-  if (point != std::string_view::npos && digits.find_first_of(".,", point + 1) != std::string_view::npos) {
+  if (point != std::string_view::npos && digits.find_first_of(".,", point + 1) != std::string_view::npos)
     return DecimalMark::comma;
-  }
   std::string_view whole = digits.substr(0, point).substr(std::min(sign, digits.size()));
   if (whole.find(',') == std::string_view::npos) return DecimalMark::point;
   const std::size_t first = whole.find(',');

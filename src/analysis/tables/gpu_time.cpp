@@ -16,9 +16,8 @@ Budget compute_budget(const DeviceTrace& device, const std::vector<bool>& commun
   });
   const auto of = [&](GpuPart part) { return parts_ns[static_cast<std::size_t>(part)]; };
   UnionLength communication;
-  for (const Kernel& kernel : device.kernels) {
+  for (const Kernel& kernel : device.kernels)
     if (communication_kinds[kernel.kind]) communication.add({kernel.start_ns, kernel.end_ns});
-  }
   const Interval window = gpu_window(device);
   Budget budget;
   budget.window_start_ns = window.start_ns;
@@ -152,9 +151,8 @@ std::vector<Table> stream_tables(const RankEvents& events) {
   tables.push_back(make_table(schema::stream_concurrency));
   RowWriter level_row(tables.back());
   const std::vector<Nanoseconds>& at_level_ns = concurrency.finish();
-  for (std::size_t level = 0; level < at_level_ns.size(); ++level) {
+  for (std::size_t level = 0; level < at_level_ns.size(); ++level)
     level_row << static_cast<std::int64_t>(level) << at_level_ns[level];
-  }
   return tables;
 }
 
@@ -229,9 +227,8 @@ Table utilisation_table(const RankEvents& events) {
 
 Table cuda_graphs_table(const RankEvents& events) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::int64_t>> durations;
-  for (const GraphLaunch& launch : events.device.graph_launches) {
+  for (const GraphLaunch& launch : events.device.graph_launches)
     durations[{launch.graph_id, launch.graph_exec_id}].push_back(launch.end_ns - launch.start_ns);
-  }
   TableSchema schema{"cuda_graphs", "CUDA graphs recorded as one interval: what runs inside is invisible", {}};
   schema.columns = {{"graph", ColumnKind::integer, "", "id of the graph"},
                     {"executable", ColumnKind::integer, "", "id of its executable form"}};

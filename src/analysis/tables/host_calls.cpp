@@ -84,9 +84,8 @@ void add_call_barriers(const RankEvents& events, Barriers& barriers) {
       barriers[{*kind, events.trace.strings[call.name]}].push_back(call.end_ns - call.start_ns);
     } else if (kind == &launch) {
       launching_threads.insert(call.thread_id);
-      if (launched_until_ns && call.start_ns - *launched_until_ns >= shortest_launcher_gap_ns) {
+      if (launched_until_ns && call.start_ns - *launched_until_ns >= shortest_launcher_gap_ns)
         barriers[{"launcher_gap", "between launching calls"}].push_back(call.start_ns - *launched_until_ns);
-      }
       launched_until_ns = std::max(launched_until_ns.value_or(call.end_ns), call.end_ns);
     }
   }
@@ -332,9 +331,8 @@ Table thread_states_table(const RankEvents& events) {
   }
   RowWriter row(table);
   for (const auto& [thread, times] : threads) {
-    for (const auto& [state, duration_ns] : times.by_state) {
+    for (const auto& [state, duration_ns] : times.by_state)
       row << std::int64_t{thread} << state << duration_ns << times.switches << times.migrations;
-    }
   }
   return table;
 }

@@ -173,9 +173,8 @@ std::vector<Table> memory_operation_tables(const RankEvents& events) {
 
 std::vector<Table> gpu_memory_tables(const RankEvents& events) {
   std::vector<const MemoryEvent*> mine;
-  for (const MemoryEvent& event : events.process.memory_events) {
+  for (const MemoryEvent& event : events.process.memory_events)
     if (event.device_id == events.device.device_id) mine.push_back(&event);
-  }
   std::vector<Table> tables;
   tables.push_back(make_table(schema::gpu_memory));
   tables.push_back(make_table(schema::gpu_memory_summary));
@@ -202,9 +201,8 @@ std::vector<Table> gpu_memory_tables(const RankEvents& events) {
       std::int64_t& peak = peak_in_span.try_emplace(event.memory_kind, 0).first->second;
       peak = std::max(peak, state.in_use);
     }
-    for (const auto& [kind, state] : use) {
+    for (const auto& [kind, state] : use)
       over_time << begin_ns + span * span_ns << memory_kind_name(kind) << state.in_use << peak_in_span[kind];
-    }
   }
   for (const auto& [kind, state] : use) {
     summary << memory_kind_name(kind) << state.allocations << state.releases << state.allocated << state.peak

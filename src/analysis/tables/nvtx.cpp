@@ -132,9 +132,8 @@ Table trace_table(const NamedRanges& r, const Parents& parents) {
                    {"children", integer, "", "ranges directly inside"}}});
   if (!speaks_for_process(r.events.process, r.events.device)) return table;
   LargestRanges longest;
-  for (std::size_t i = 0; i < r.ranges.size(); ++i) {
+  for (std::size_t i = 0; i < r.ranges.size(); ++i)
     if (r.ranges[i].kind == NvtxKind::push_pop) longest.add({static_cast<std::uint32_t>(i), r.duration(i), {}});
-  }
   const std::vector<LargestRanges::Range> chosen = longest.take();
   struct Children {
     std::int64_t count = 0;
@@ -169,9 +168,8 @@ struct Projections {
 
 Projections project_ranges(const NamedRanges& r, const DeviceLaunches& launches) {
   std::vector<std::size_t> counts(r.names.groups.size(), 0);  // room for all: what is not used costs nothing
-  for (const std::uint32_t group : r.names.group_of) {
+  for (const std::uint32_t group : r.names.group_of)
     if (group != no_group) ++counts[group];
-  }
   Projections all{GroupedValues(counts), std::vector<std::int64_t>(r.names.groups.size(), 0), {}};
   struct Thread {
     const ThreadLaunches* launches = nullptr;

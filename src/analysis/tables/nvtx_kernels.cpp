@@ -185,9 +185,8 @@ class PairDurations {
       values.resize(values.size() + static_cast<std::size_t>(statistics_[p].count));
     }
     for_each_kernel([&](std::uint32_t number, Nanoseconds duration_ns) {
-      for (const std::uint32_t p : found_.all[number].pairs) {
+      for (const std::uint32_t p : found_.all[number].pairs)
         if (place[p]) values[(*place[p])++] = duration_ns;
-      }
     });
   }
 

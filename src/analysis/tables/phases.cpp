@@ -79,9 +79,8 @@ void attribute(const ThreadLaunches& launches, const std::vector<std::size_t>& c
     const Launch launch = launches[i];
     const Nanoseconds at_ns = launch.call_start_ns;
     std::erase_if(open, [&](std::size_t r) { return phases.ranges[r].end_ns < at_ns; });
-    for (; next < candidates.size() && phases.ranges[candidates[next]].start_ns <= at_ns; ++next) {
+    for (; next < candidates.size() && phases.ranges[candidates[next]].start_ns <= at_ns; ++next)
       if (phases.ranges[candidates[next]].end_ns >= at_ns) open.push_back(candidates[next]);
-    }
     std::size_t step = nowhere, other = nowhere;
     for (const std::size_t r : open) (phases.names[phases.ranges[r].phase] == phase::step ? step : other) = r;
     if (step != nowhere) phases.ranges[step].work.add(launch, other_thread);
@@ -164,9 +163,8 @@ Table serving_table(const Phases& phases) {
     const std::string& name = phases.names[range.phase];
     if (name != phase::prefill && name != phase::decode) continue;
     if (name == phase::prefill) first_token.push_back(range.finished_ns() - range.start_ns);
-    if (name == phase::decode && previous != nullptr && range.finished_ns() > previous->finished_ns()) {
+    if (name == phase::decode && previous != nullptr && range.finished_ns() > previous->finished_ns())
       next_token.push_back(range.finished_ns() - previous->finished_ns());
-    }
     previous = &range;
   }
   RowWriter row(table);

@@ -12,13 +12,11 @@ void mark_blocking(const RankEvents& events, std::span<Arrival> arrivals) {
   constexpr Nanoseconds looked_at_ns = 50'000;
   std::vector<Interval> ends;
   ends.reserve(arrivals.size());
-  for (const Arrival& arrival : arrivals) {
+  for (const Arrival& arrival : arrivals)
     ends.push_back({std::max(arrival.enter_ns, arrival.exit_ns - looked_at_ns), arrival.exit_ns});
-  }
   const std::vector<Nanoseconds> overlapped_ns = compute_within(events, ends);
-  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+  for (std::size_t i = 0; i < arrivals.size(); ++i)
     arrivals[i].blocking = 2 * overlapped_ns[i] <= ends[i].end_ns - ends[i].start_ns;
-  }
 }
 
 std::vector<Nanoseconds> compute_within(const RankEvents& events, std::span<const Interval> intervals,

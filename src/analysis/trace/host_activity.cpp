@@ -157,9 +157,8 @@ void sweep(const Interval& span, std::vector<Change>& changes, std::vector<WorkP
   const auto current = [&] {
     for (std::size_t level = precedence_levels; level-- > 0;) {
       if (open_at_level[level] == 0) continue;
-      for (std::size_t part = 0; part < work_part_count; ++part) {
+      for (std::size_t part = 0; part < work_part_count; ++part)
         if (open[level][part] > 0) return static_cast<WorkPart>(part);
-      }
     }
     return WorkPart::unseen;
   };
@@ -296,9 +295,8 @@ void HostActivity::add_host_stalls(const RankEvents& events) {
   for (const HostStall& host_stall : host_stalls(events.trace, events.process)) {
     const Thread* thread = threads_.find(host_stall.thread_id);
     const bool launches = thread != nullptr && thread->launches;
-    if (launches || host_stall.kind == HostStallKind::profiler) {
+    if (launches || host_stall.kind == HostStallKind::profiler)
       add(host_stall.thread_id, host_stall.start_ns, host_stall.end_ns, part_of_stall(host_stall.kind));
-    }
   }
 }
 
@@ -306,9 +304,8 @@ template <class Use>
 void HostActivity::for_each_doing(const Thread& thread, const Interval& span, const Use& use) const {
   auto doing = std::upper_bound(thread.doings.begin(), thread.doings.end(), span.start_ns,
                                 [](Nanoseconds time_ns, const Doing& d) { return time_ns < d.latest_end_ns; });
-  for (; doing != thread.doings.end() && doing->start_ns < span.end_ns; ++doing) {
+  for (; doing != thread.doings.end() && doing->start_ns < span.end_ns; ++doing)
     if (doing->end_ns > span.start_ns) use(doing->start_ns, doing->end_ns, doing->part);
-  }
   auto block = std::upper_bound(thread.blocks.begin(), thread.blocks.end(), span.start_ns,
                                 [](Nanoseconds time_ns, const LaunchingCalls& b) { return time_ns < b.latest_end_ns; });
   for (; block != thread.blocks.end(); ++block) {

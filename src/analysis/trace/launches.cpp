@@ -21,9 +21,7 @@ void ThreadLaunches::add(std::uint32_t call, const GpuActivity& activity) {
 
 void ThreadLaunches::finish() {
   // Calls are sorted by start; what one call launched keeps the order in which it ran.
-  if (!in_order_) {
-    sort_nearly_sorted(added_, [&](std::uint32_t a, std::uint32_t b) { return call_of(a) < call_of(b); });
-  }
+  if (!in_order_) sort_nearly_sorted(added_, [&](std::uint32_t a, std::uint32_t b) { return call_of(a) < call_of(b); });
   launches_ = NearbyNumbers(added_.size());
   for (std::size_t i = 0; i < added_.size(); ++i) launches_.set(i, added_[i]);
   release(added_);

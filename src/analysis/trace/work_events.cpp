@@ -124,9 +124,8 @@ class EventLister {
     for (const ApiCall& call : events_.process.api_calls) {
       if (!inside(call.start_ns) || !launching_threads_.contains(call.thread_id)) continue;
       const bool blocks = parts.of(call) != WorkPart::launching;
-      if (blocks || call.end_ns - call.start_ns >= shortest_event_ns) {
+      if (blocks || call.end_ns - call.start_ns >= shortest_event_ns)
         add(WorkEventKind::call, text(call.name), caller_of(call), call.start_ns, call.end_ns - call.start_ns);
-      }
     }
   }
 

@@ -239,9 +239,8 @@ void add_parts(const RankEvents& events, const HostActivity& host, std::span<con
   std::vector<OpenSpan> open;  // those that the next piece may lie in
   std::size_t next = 0;
   const auto close = [&](const OpenSpan& finished) {
-    for (std::size_t part = 0; part < work_part_count; ++part) {
+    for (std::size_t part = 0; part < work_part_count; ++part)
       profiles[finished.profile].parts_ns[part] = saturated<std::uint32_t>(finished.parts_ns[part]);
-    }
   };
   for_each_work_piece(events, host, [&](const WorkPiece& piece) {
     std::erase_if(open, [&](const OpenSpan& o) {

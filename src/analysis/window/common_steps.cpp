@@ -221,9 +221,8 @@ ProcessSteps tell_steps(const RecordedSteps& recorded, Nanoseconds start_ns) {
 std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& processes) {
   std::vector<CommonWindow> windows;
   StepSource source = StepSource::none;  // ranges of the program outweigh what repeats
-  for (const ProcessSteps& one : processes) {
+  for (const ProcessSteps& one : processes)
     if (one.source == StepSource::nvtx || source == StepSource::none) source = one.source;
-  }
   if (source == StepSource::none) {
     std::vector<CommonWindow> own;
     for (const ProcessSteps& one : processes)

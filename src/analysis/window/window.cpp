@@ -291,9 +291,8 @@ std::optional<Nanoseconds> duration(std::string_view text) {
     const std::size_t point = std::min(number.find('.'), number.size());
     const auto whole = whole_number(number.substr(0, point));
     Nanoseconds part = 0;
-    if (!whole || __builtin_mul_overflow(*whole, *unit, &part) || __builtin_add_overflow(total, part, &total)) {
+    if (!whole || __builtin_mul_overflow(*whole, *unit, &part) || __builtin_add_overflow(total, part, &total))
       return std::nullopt;
-    }
     Nanoseconds digit_ns = *unit;
     for (const char digit : number.substr(std::min(point + 1, number.size()))) {
       if (digit == '.') return std::nullopt;

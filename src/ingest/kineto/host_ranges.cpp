@@ -127,15 +127,13 @@ void HostRanges::add_collective(std::int64_t start_ns, std::int64_t end_ns, std:
 std::int64_t HostRanges::chain_of(const std::vector<Open>& open) {
   constexpr std::size_t most_frames = 64;
   std::vector<std::int64_t> names;
-  for (auto one = open.rbegin(); one != open.rend() && names.size() < most_frames; ++one) {
+  for (auto one = open.rbegin(); one != open.rend() && names.size() < most_frames; ++one)
     if (one->name > 0) names.push_back(one->name);
-  }
   if (names.empty()) return 0;
   const auto [chain, is_new] = chain_ids_.try_emplace(names, static_cast<std::int64_t>(chain_ids_.size()) + 1);
   std::int64_t depth = 0;
-  for (const std::int64_t name : names) {
+  for (const std::int64_t name : names)
     if (is_new) writer_.row(chains_, {chain->second, name, writer_.id("Python"), std::int64_t{0}, depth++});
-  }
   return chain->second;
 }
 

@@ -272,12 +272,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> operatio
 
 std::string_view label_of(std::string_view name) {
   std::string bare;
-  for (const char c : name) {
+  for (const char c : name)
     if (c != '_') bare += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  for (const auto& [start, label] : operations) {
+  for (const auto& [start, label] : operations)
     if (bare.starts_with(start)) return label;
-  }
   return {};
 }
 
@@ -290,9 +288,8 @@ std::int64_t bytes_of(std::string_view data_type) {
        {"BFloat16", 2},     {"bfloat16", 2},      {"UInt16", 2}, {"UInt32", 4},  {"UInt64", 8}, {"ComplexHalf", 4},
        {"ComplexFloat", 8}, {"ComplexDouble", 16}}};
   if (data_type.starts_with("Float8") || data_type.starts_with("float8")) return 1;
-  for (const auto& [name, bytes] : sizes) {
+  for (const auto& [name, bytes] : sizes)
     if (name == data_type) return bytes;
-  }
   return 0;
 }
 
