@@ -307,7 +307,7 @@ std::string_view without_version_suffix(std::string_view api_name) {
 std::uint16_t version_suffix(std::string_view api_name) {
   const std::string_view base = without_version_suffix(api_name);
   if (base.size() == api_name.size()) return 0;
-  return integer_in<std::uint16_t>(api_name.substr(base.size() + 2)).value_or(std::uint16_t{0});
+  return integer_of<std::uint16_t>(api_name.substr(base.size() + 2)).value_or(std::uint16_t{0});
 }
 
 void read_gpu_activity(const Reading& reading) {

@@ -149,7 +149,7 @@ const Gpu* presumed_gpu(const std::vector<Gpu>& gpus, const std::vector<std::str
     const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.uuid.starts_with(entry); });
     return found == gpus.end() ? nullptr : &*found;
   }
-  const auto ordinal = integer_in(entry);
+  const auto ordinal = integer_of(entry);
   return ordinal ? gpu_with_ordinal(gpus, *ordinal) : nullptr;
 }
 

@@ -46,7 +46,7 @@ Nanoseconds from_microseconds(std::int64_t microseconds) {
 /// "0x7f8c496ae9f661"; 0 where it is no hash.
 std::uint64_t communicator_hash(std::string_view id) {
   if (!id.starts_with("0x")) return 0;
-  return integer_in<std::uint64_t>(id.substr(2), 16).value_or(0);
+  return integer_of<std::uint64_t>(id.substr(2), 16).value_or(0);
 }
 
 Operation operation_named(std::string_view name) {

@@ -197,11 +197,11 @@ void PayloadBuilder::set(PayloadField field, std::int64_t value) {
 void PayloadBuilder::set_text(PayloadField field, std::string_view value) {
   if (field == PayloadField::none) return;
   if (value.starts_with('-')) {
-    if (const auto negative = integer_in(value)) set(field, *negative);
+    if (const auto negative = integer_of(value)) set(field, *negative);
     return;
   }
   const bool is_hex = value.starts_with("0x") || value.starts_with("0X");
-  if (const auto number = integer_in<std::uint64_t>(value.substr(is_hex ? 2 : 0), is_hex ? 16 : 10)) {
+  if (const auto number = integer_of<std::uint64_t>(value.substr(is_hex ? 2 : 0), is_hex ? 16 : 10)) {
     set(field, static_cast<std::int64_t>(*number));
   } else if (field == PayloadField::data_type) {
     known_ = true;

@@ -55,7 +55,7 @@ std::optional<std::int32_t> parse_id(const std::string& field, std::string_view 
 }  // namespace
 
 std::optional<std::int32_t> parse_rank_number(std::string_view text) {
-  const auto number = integer_in<std::int32_t>(text);
+  const auto number = integer_of<std::int32_t>(text);
   return number && *number >= 0 ? number : std::nullopt;
 }
 

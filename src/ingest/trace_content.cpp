@@ -149,7 +149,7 @@ CollectedEvents collected_cuda_events(const Database& database) {
       std::string digits;
       std::copy_if(text[row].begin() + start.size(), text[row].end(), std::back_inserter(digits),
                    [](char c) { return c >= '0' && c <= '9'; });
-      collected.count = std::max(collected.count, integer_in(digits).value_or(0));
+      collected.count = std::max(collected.count, integer_of(digits).value_or(0));
     }
   });
   return collected;

@@ -41,7 +41,7 @@ constexpr std::string_view name_in_order(Enum value, std::initializer_list<std::
 
 /// The whole number that all of the text is; empty: it is none, or does not fit.
 template <class Integer = std::int64_t>
-std::optional<Integer> integer_in(std::string_view text, int base = 10) {
+std::optional<Integer> integer_of(std::string_view text, int base = 10) {
   Integer number{};
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number, base);
   return problem == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;

@@ -135,7 +135,7 @@ std::optional<std::int64_t> body_length(const httplib::Request& request) {
   if (request.has_header("Transfer-Encoding") || request.get_header_value_count("Content-Length") > 1)
     return std::nullopt;
   if (!request.has_header("Content-Length")) return 0;
-  const auto length = integer_in(request.get_header_value("Content-Length"));
+  const auto length = integer_of(request.get_header_value("Content-Length"));
   return length && *length >= 0 ? length : std::nullopt;
 }
 

@@ -248,7 +248,7 @@ std::string lowered(std::string text) {
 }
 
 std::size_t count_of(const std::string& name, const std::string& text) {
-  if (const auto value = integer_in<std::size_t>(text); value && *value <= most_listed) return *value;
+  if (const auto value = integer_of<std::size_t>(text); value && *value <= most_listed) return *value;
   throw Refusal(400, fmt::format("{} is '{}'", name, beginning_of(text)), "so nobody can tell how many are meant",
                 fmt::format("give a whole number up to {}", most_listed));
 }

@@ -39,7 +39,7 @@ std::string error_json(const Refusal& refusal) {
 namespace {
 
 bool is_number(std::string_view text, int most) {
-  const auto number = integer_in<int>(text);
+  const auto number = integer_of<int>(text);
   return number && *number >= 0 && *number <= most;
 }
 

@@ -75,7 +75,7 @@ void answered(const httplib::Request& request, httplib::Response& response, cons
 }
 
 std::int64_t id_of(const std::string& text) {
-  if (const auto id = integer_in(text)) return *id;
+  if (const auto id = integer_of(text)) return *id;
   throw nothing_there();
 }
 

@@ -30,7 +30,7 @@ bool is_column_name(std::string_view text) {
 }
 
 std::int64_t number_of(const std::string& name, const std::string& text, std::int64_t least, std::int64_t most) {
-  const auto number = integer_in(text);
+  const auto number = integer_of(text);
   if (number && *number >= least && *number <= most) return *number;
   throw meaningless(fmt::format("{} is '{}' and no number from {} to {}", name, beginning_of(text), least, most));
 }
@@ -73,7 +73,7 @@ struct Number {
 Number parsed_number(const Condition& condition) {
   const std::string& text = condition.value;
   const char* const last = text.data() + text.size();
-  Number number{integer_in(text)};
+  Number number{integer_of(text)};
   const auto [end, error] = std::from_chars(text.data(), last, number.real);
   if (text.empty() || error != std::errc() || end != last || condition.comparison == Comparison::contains) {
     throw meaningless(fmt::format("column {} holds numbers and '{}' cannot be compared with them", condition.column,

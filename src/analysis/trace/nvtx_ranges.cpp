@@ -52,7 +52,7 @@ Words split_words(std::string_view label) {
     const std::size_t begin = i;
     if (is_digit(label[i])) {
       while (i < label.size() && is_digit(label[i])) ++i;
-      if (const auto number = integer_in(label.substr(begin, i - begin))) result.last_number = *number;
+      if (const auto number = integer_of(label.substr(begin, i - begin))) result.last_number = *number;
     } else if (is_upper(label[i]) || is_lower(label[i])) {
       std::string word;
       // A capital after a small letter begins the next word.
@@ -151,7 +151,7 @@ std::optional<RecognisedPhase> PhaseNames::recognise(std::string_view label) con
     if (!match) continue;
     RecognisedPhase found{rule.phase, -1};
     if (match->first_group) {
-      found.number = integer_in(*match->first_group).value_or(-1);
+      found.number = integer_of(*match->first_group).value_or(-1);
     } else {
       found.number = split_words(label).last_number;
     }

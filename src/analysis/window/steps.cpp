@@ -23,7 +23,7 @@ NumberedName split_number(std::string_view text) {
   while (end > 0 && (text[end - 1] == ']' || text[end - 1] == ')' || text[end - 1] == ' ')) --end;
   std::size_t begin = end;
   while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
-  const auto number = integer_in(text.substr(begin, end - begin));
+  const auto number = integer_of(text.substr(begin, end - begin));
   return {number ? text.substr(0, begin) : text, number};
 }
 

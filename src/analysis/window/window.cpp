@@ -263,7 +263,7 @@ ProcessWindows clip_to_window(Trace& trace, const WindowRequest& request, Nanose
 namespace {
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
-  const auto number = integer_in(text);
+  const auto number = integer_of(text);
   return number && *number >= 0 ? number : std::nullopt;
 }
 

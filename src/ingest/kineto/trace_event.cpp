@@ -181,7 +181,7 @@ std::optional<Nanoseconds> nanoseconds_of(std::string_view microseconds) {
     if (microseconds[at] != 'e' && microseconds[at] != 'E') return std::nullopt;
     std::string_view rest = microseconds.substr(at + 1);
     if (rest.starts_with('+')) rest.remove_prefix(1);
-    const auto power = integer_in<int>(rest);
+    const auto power = integer_of<int>(rest);
     if (!power || *power > 40 || *power < -400) return std::nullopt;
     exponent += *power;
   }
@@ -197,7 +197,7 @@ std::optional<Nanoseconds> nanoseconds_of(std::string_view microseconds) {
 }
 
 std::int64_t integer_or_none(std::string_view token) {
-  return integer_in(token).value_or(-1);
+  return integer_of(token).value_or(-1);
 }
 
 struct EventParser::Parser {
