@@ -55,10 +55,6 @@ std::string rank_list(const std::vector<std::int32_t>& ranks) {
   return plain_text(result, 30);
 }
 
-}  // namespace
-
-namespace {
-
 /// A finding without what only the JSON needs: the evidence of those that matter, most of the first. `told_next`: what
 /// to do by the verdict, which is not told again.
 std::string finding_item(const Finding& finding, std::size_t number, std::size_t evidence_lines,

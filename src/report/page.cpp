@@ -237,10 +237,6 @@ Rows first_rows(const Table& table) {
   return rows;
 }
 
-}  // namespace
-
-namespace {
-
 /// `chosen` and `others` more of the job, evenly spread; of one without GPU work its processes.
 std::set<std::int64_t> with_others(std::set<std::int64_t> chosen, std::size_t others, const JobReport& report) {
   const auto& from = report.trace_ranks.empty() ? report.host_processes : report.trace_ranks;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -14,7 +15,6 @@ namespace {
 const std::vector<GpuPeaks>& built_in_peaks() {
   static const std::vector<GpuPeaks> table = {
 #include "analysis/tables/gpu_peaks.inc"
-#include "model/text.hpp"
   };
   return table;
 }

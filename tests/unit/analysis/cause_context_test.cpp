@@ -177,10 +177,6 @@ TEST(CauseContext, ClocksAndPowerStandBesideThoseOfTheOtherGpus) {
       "medians while it worked (gpu_samples): SM clock 1200 MHz (the other GPUs 1980), power 310 W (the other GPUs 691); throttled in 17 of 20 samples");
 }
 
-}  // namespace
-
-namespace {
-
 /// Three ranks of one role in three steps; in step b rank b is late by 10 and the others wait 20 for it.
 JobDelays rotating(std::int64_t longer, std::int64_t larger) {
   JobDelays delays;

@@ -241,10 +241,6 @@ TEST(CudaGraphs, OpaqueLaunchesByGraph) {
   EXPECT_EQ(integers(table, "total_ns"), (Integers{40, 1}));
 }
 
-}  // namespace
-
-namespace {
-
 Kernel kernel(Nanoseconds start, Nanoseconds end, bool communication = false) {
   return {start, end, 0, communication ? 1U : 0U};
 }

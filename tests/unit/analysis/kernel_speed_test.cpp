@@ -130,10 +130,6 @@ TEST(KernelTimes, OfATypicalBinThatIsKnown) {
   EXPECT_EQ(typical_kernel_times(Times{0, 5, 3, 4, 0, 0, 0, 0}, 4), (Times{4, 0}));
 }
 
-}  // namespace
-
-namespace {
-
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::size_t bins = 20;
 
@@ -178,11 +174,7 @@ TEST(HostIdle, WhatIsShortAgainstTheKernelsIsNone) {
   EXPECT_TRUE(host_idle_surplus({}, {}, 0).empty());
 }
 
-}  // namespace
-
-namespace {
-
-constexpr std::size_t bins = 10;
+constexpr std::size_t ten = 10;
 
 GpuSpeed slow_by(double ratio) {
   GpuSpeed speed;
@@ -191,38 +183,36 @@ GpuSpeed slow_by(double ratio) {
   return speed;
 }
 
-/// Kernel time of two ranks by bin: `usual` of the first, of the second 1.25 times as much in the bins from `first` on.
+/// Kernel time of two ranks by bin: `usual` of the first, of the second 1.25 times as much in the ten from `first` on.
 std::vector<std::int64_t> two_ranks(const std::vector<std::int64_t>& usual, std::size_t first) {
   std::vector<std::int64_t> kernel_ns = usual;
-  for (std::size_t b = 0; b < bins; ++b) kernel_ns.push_back(b < first ? usual[b] : usual[b] * 5 / 4);
+  for (std::size_t b = 0; b < ten; ++b) kernel_ns.push_back(b < first ? usual[b] : usual[b] * 5 / 4);
   return kernel_ns;
 }
 
 TEST(SlowGpuSurplus, OfAGpuThatIsSlowAllAlongIsTheSameInEveryBin) {
   // Longer steps are everybody's.
   const std::vector<std::int64_t> usual{1000, 1000, 4000, 1000, 800, 1000, 1000, 2000, 1000, 1000};
-  const std::vector<double> shares =
-      slow_gpu_surplus(two_ranks(usual, 0), bins, std::vector{GpuSpeed{}, slow_by(1.25)});
-  for (std::size_t b = 0; b < bins; ++b) {
+  const std::vector<double> shares = slow_gpu_surplus(two_ranks(usual, 0), ten, std::vector{GpuSpeed{}, slow_by(1.25)});
+  for (std::size_t b = 0; b < ten; ++b) {
     EXPECT_EQ(shares[b], 0);
-    EXPECT_NEAR(shares[bins + b], 0.2, 1e-9) << b;
+    EXPECT_NEAR(shares[ten + b], 0.2, 1e-9) << b;
   }
 }
 
 TEST(SlowGpuSurplus, OfAGpuThatIsSlowNowAndThenLiesInTheBinsInWhichItIs) {
   const std::vector<std::int64_t> usual{1000, 1000, 4000, 1000, 800, 1000, 1000, 2000, 1000, 1000};
-  const std::vector<double> shares =
-      slow_gpu_surplus(two_ranks(usual, 4), bins, std::vector{GpuSpeed{}, slow_by(1.25)});
-  for (std::size_t b = 0; b < bins; ++b) EXPECT_NEAR(shares[bins + b], b < 4 ? 0 : 0.2, 1e-9) << b;
+  const std::vector<double> shares = slow_gpu_surplus(two_ranks(usual, 4), ten, std::vector{GpuSpeed{}, slow_by(1.25)});
+  for (std::size_t b = 0; b < ten; ++b) EXPECT_NEAR(shares[ten + b], b < 4 ? 0 : 0.2, 1e-9) << b;
 }
 
 TEST(SlowGpuSurplus, IsNoMoreThanTheGpuIsSlow) {
-  // One step in which the rank computes three times as much is not the GPU's doing; bins without kernels have none.
-  std::vector<std::int64_t> kernel_ns = two_ranks(std::vector<std::int64_t>(bins, 1000), 0);
-  kernel_ns[bins + 3] *= 3;
-  kernel_ns[bins + 5] = 0;
-  const std::vector<double> shares = slow_gpu_surplus(kernel_ns, bins, std::vector{GpuSpeed{}, slow_by(1.25)});
-  for (std::size_t b = 0; b < bins; ++b) EXPECT_NEAR(shares[bins + b], b == 5 ? 0 : 0.2, 1e-9) << b;
+  // One step in which the rank computes three times as much is not the GPU's doing; ten without kernels have none.
+  std::vector<std::int64_t> kernel_ns = two_ranks(std::vector<std::int64_t>(ten, 1000), 0);
+  kernel_ns[ten + 3] *= 3;
+  kernel_ns[ten + 5] = 0;
+  const std::vector<double> shares = slow_gpu_surplus(kernel_ns, ten, std::vector{GpuSpeed{}, slow_by(1.25)});
+  for (std::size_t b = 0; b < ten; ++b) EXPECT_NEAR(shares[ten + b], b == 5 ? 0 : 0.2, 1e-9) << b;
 }
 
 }  // namespace

@@ -97,10 +97,6 @@ TEST(Phases, ATraceWithoutPhasesHasNone) {
   for (const Table& table : tables_of(made)) EXPECT_EQ(table.row_count(), 0U) << table.schema.name;
 }
 
-}  // namespace
-
-namespace {
-
 using ::testing::ElementsAre;
 using testing::integers;
 using testing::Integers;

@@ -123,10 +123,6 @@ TEST(Statistics, BucketsCoverEveryDurationOnce) {
   EXPECT_EQ(bucket(bucket_index(1000)).upper, 1024);
 }
 
-}  // namespace
-
-namespace {
-
 TEST(NearSearch, FindsWhatUpperBoundFindsFromAnywhere) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     testing::Random random(seed);

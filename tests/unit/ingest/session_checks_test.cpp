@@ -196,10 +196,6 @@ TEST(SessionChecks, OrderDoesNotMatter) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 

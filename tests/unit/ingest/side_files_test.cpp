@@ -120,10 +120,6 @@ TEST(AllocatorSnapshot, RefusesOtherFiles) {
     EXPECT_THAT(problem_of([&] { allocator_tables(text); }), HasSubstr("segments of PyTorch's allocator")) << text;
 }
 
-}  // namespace
-
-namespace {
-
 TEST(PhaseFile, JsonBecomesLinesInItsOrder) {
   EXPECT_EQ(phase_map_lines(R"({"prefill": ["prefill", "re:^execute_context"], "de code": "token"})"),
             "prefill (?i)prefill\nprefill ^execute_context\nde_code (?i)token\n");

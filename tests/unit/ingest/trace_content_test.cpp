@@ -70,10 +70,6 @@ TEST(TraceContent, ProcessesThatCallNcclWithoutGpuWorkAreCounted) {
   EXPECT_EQ(found.calls, 3);
 }
 
-}  // namespace
-
-namespace {
-
 using namespace testing;  // NOLINT(google-build-using-namespace): the fixture
 using ::testing::HasSubstr;
 using ::testing::Not;

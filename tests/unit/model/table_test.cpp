@@ -75,10 +75,6 @@ TEST(Declaration, ReadsTheColumnsOfThatNameWhereverTheyStand) {
   EXPECT_THROW(column(*found, declared_people.born_ns), std::out_of_range);  // an older store may lack it
 }
 
-}  // namespace
-
-namespace {
-
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 

@@ -22,10 +22,6 @@ TEST(FunctionName, KeepsNamespacesWithoutName) {
   EXPECT_EQ(function_name("void at::<unnamed>::add<float>(float*)"), "at::<unnamed>::add");
 }
 
-}  // namespace
-
-namespace {
-
 TEST(ValidUtf8, ReplacesOnlyWhatIsWrong) {
   EXPECT_EQ(valid_utf8("größe \xf0\x9f\x9a\x80"), "größe \xf0\x9f\x9a\x80");
   EXPECT_EQ(valid_utf8("a\xff\x62"), "a\uFFFD\x62");
