@@ -183,7 +183,7 @@ GpuSpeed slow_by(double ratio) {
   return speed;
 }
 
-/// Kernel time of two ranks by bin: `usual` of the first, of the second 1.25 times as much in the ten from `first` on.
+/// Kernel time of two ranks by bin: `usual` of the first, of the second 1.25 times as much in the bins from `first` on.
 std::vector<std::int64_t> two_ranks(const std::vector<std::int64_t>& usual, std::size_t first) {
   std::vector<std::int64_t> kernel_ns = usual;
   for (std::size_t b = 0; b < ten; ++b) kernel_ns.push_back(b < first ? usual[b] : usual[b] * 5 / 4);
@@ -207,7 +207,7 @@ TEST(SlowGpuSurplus, OfAGpuThatIsSlowNowAndThenLiesInTheBinsInWhichItIs) {
 }
 
 TEST(SlowGpuSurplus, IsNoMoreThanTheGpuIsSlow) {
-  // One step in which the rank computes three times as much is not the GPU's doing; ten without kernels have none.
+  // One step in which the rank computes three times as much is not the GPU's doing; bins without kernels have none.
   std::vector<std::int64_t> kernel_ns = two_ranks(std::vector<std::int64_t>(ten, 1000), 0);
   kernel_ns[ten + 3] *= 3;
   kernel_ns[ten + 5] = 0;
