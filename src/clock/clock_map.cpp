@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::clock {
 

@@ -10,7 +10,7 @@
 
 #include "clock/offset_search.hpp"
 #include "model/hash.hpp"
-#include "model/median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::clock {
 

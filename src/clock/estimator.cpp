@@ -8,7 +8,7 @@
 
 #include "clock/fixed_point.hpp"
 #include "clock/normal_equations.hpp"
-#include "model/median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::clock {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "model/median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::clock {
 namespace {

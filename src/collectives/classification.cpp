@@ -4,7 +4,7 @@
 #include <array>
 
 #include "collectives/host_calls.hpp"
-#include "model/kernel_name.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

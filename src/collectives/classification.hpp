@@ -20,7 +20,7 @@ struct KernelClass {
 };
 
 /// Looks a kernel up in the table of communication kernels (communication_kernels.inc), then among the user's patterns,
-/// which are searched in what the kernel is called in its source (model/kernel_name.hpp). Stream, algorithm, protocol
+/// which are searched in what the kernel is called in its source (model/text.hpp). Stream, algorithm, protocol
 /// and reduction are never concluded from a name: NCCL runs many of them under one (docs/input.md).
 KernelClass classify_kernel(std::string_view short_name, std::string_view demangled_name,
                             std::span<const Regex> of_user = {});

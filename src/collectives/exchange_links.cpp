@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "collectives/unevenness.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/end_model.hpp"
-#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -13,9 +13,8 @@
 
 #include "collectives/graph_captures.hpp"
 #include "collectives/nccl_groups.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/launch_index.hpp"
-#include "nsys_explain/model/release.hpp"
-#include "nsys_explain/model/sorting.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

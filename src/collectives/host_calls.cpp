@@ -8,7 +8,7 @@
 
 #include "collectives/host_messages.hpp"
 #include "model/hash.hpp"
-#include "nsys_explain/model/stream_of_calls.hpp"
+#include "nsys_explain/model/trace.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "collectives/extraction.hpp"
 #include "collectives/inspector_keys.hpp"
-#include "model/median.hpp"
-#include "nsys_explain/model/inspector.hpp"
+#include "nsys_explain/model/algorithms.hpp"
+#include "nsys_explain/model/trace.hpp"
 
 namespace nsys_explain::collectives {
 

@@ -10,7 +10,7 @@
 
 #include "collectives/extraction.hpp"
 #include "collectives/inspector_exchanges.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "nsys_explain/model/collective.hpp"
-#include "nsys_explain/model/inspector.hpp"
 #include "nsys_explain/model/table.hpp"
+#include "nsys_explain/model/trace.hpp"
 
 /// Exact keys for collectives from NCCL Inspector's logs. A record tells which collective of which communicator ran,
 /// how long, and roughly when it ended; which kernel that was is found by operation, duration and time, and by the

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "collectives/member_matching.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

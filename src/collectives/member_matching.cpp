@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "clock/clock_map.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/end_model.hpp"
-#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::collectives {
 namespace {

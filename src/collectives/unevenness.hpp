@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collectives/stream_table.hpp"
-#include "model/median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::collectives {
 

@@ -1,10 +1,8 @@
-#include "ingest/allocator_snapshot.hpp"
+#include "ingest/side_files.hpp"
 
 #include <algorithm>
 #include <map>
 #include <stdexcept>
-#include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 #include <simdjson.h>

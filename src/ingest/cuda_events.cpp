@@ -1,19 +1,12 @@
-#include "ingest/cuda_events.hpp"
+#include "ingest/event_readers.hpp"
 
-#include <array>
 #include <bit>
 #include <bitset>
-#include <charconv>
-#include <memory>
-#include <type_traits>
-#include <unordered_map>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include "ingest/size_filter.hpp"
-#include "ingest/table_scan.hpp"
 #include "model/hash.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -314,10 +307,7 @@ std::string_view without_version_suffix(std::string_view api_name) {
 std::uint16_t version_suffix(std::string_view api_name) {
   const std::string_view base = without_version_suffix(api_name);
   if (base.size() == api_name.size()) return 0;
-  const std::string_view digits = api_name.substr(base.size() + 2);
-  std::uint16_t version = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), version);
-  return error == std::errc() ? version : std::uint16_t{0};
+  return integer_of<std::uint16_t>(api_name.substr(base.size() + 2)).value_or(std::uint16_t{0});
 }
 
 void read_gpu_activity(const Reading& reading) {
@@ -369,9 +359,8 @@ std::int64_t count_kernels_without_call(const std::vector<ProcessTrace>& process
     CorrelationSet calls;
     for (const ApiCall& call : process.api_calls) calls.insert(call.correlation_id);
     for (const DeviceTrace& device : process.devices) {
-      for (const Kernel& kernel : device.kernels) {
+      for (const Kernel& kernel : device.kernels)
         if (kernel.correlation_id == 0 || !calls.contains(kernel.correlation_id)) ++without_call;
-      }
     }
   }
   return without_call;

@@ -1,17 +1,44 @@
 #include "ingest/database.hpp"
 
-#include <fmt/format.h>
-#include <sqlite3.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 
-#include "ingest/confined_vfs.hpp"
+#include <fmt/format.h>
+#include <sqlite3.h>
+
 #include "ingest/pages/page_rows.hpp"
-#include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {
+
+/// SQLite's way to one database and to no other file. A journal may name a file, which SQLite looks for, opens and
+/// deletes when it rolls that journal back. Here no name works but those of the database and, of a private copy, of its
+/// journal and its log. Must outlive the connection.
+class ConfinedVfs : private sqlite3_vfs {
+ public:
+  /// `base`: the VFS that reads and writes; nullptr: SQLite's default one. Throws TraceError.
+  ConfinedVfs(OpenMode mode, const char* base);
+  ~ConfinedVfs();
+  ConfinedVfs(const ConfinedVfs&) = delete;
+  ConfinedVfs& operator=(const ConfinedVfs&) = delete;
+
+  const char* name() const { return zName; }
+  /// Whether SQLite asked for any other file.
+  bool has_refused() const { return has_refused_; }
+
+ private:
+  static int open(sqlite3_vfs* self, const char* file, sqlite3_file* opened, int flags, int* out_flags);
+  static int remove(sqlite3_vfs* self, const char* file, int sync);
+  static int access(sqlite3_vfs* self, const char* file, int flags, int* result);
+  bool is_own(const char* file);
+  bool may_change(const char* file) { return is_own(file) && mode_ == OpenMode::private_copy; }
+
+  sqlite3_vfs* base_;
+  OpenMode mode_;
+  std::string name_, database_;
+  bool has_refused_ = false;
+};
+
 namespace {
 
 void execute(sqlite3* handle, const char* sql) {
@@ -89,7 +116,60 @@ TraceError foreign_name() {
       "the journal beside the export names another file, as a change of several databases at once does: SQLite would delete that file, so it was left alone and nothing was read; repeat the export with nsys export, and do not open this one with sqlite3");
 }
 
+sqlite3_vfs* find_vfs(const char* name) {
+  sqlite3_vfs* found = sqlite3_vfs_find(name);
+  if (found == nullptr) throw_sqlite_error(nullptr, SQLITE_NOTFOUND, "");
+  return found;
+}
+
 }  // namespace
+
+ConfinedVfs::ConfinedVfs(OpenMode mode, const char* base)
+    : sqlite3_vfs(*find_vfs(base)),
+      base_(sqlite3_vfs_find(base)),
+      mode_(mode),
+      name_(fmt::format("nsys-explain-{}", static_cast<const void*>(this))) {
+  pNext = nullptr;
+  zName = name_.c_str();
+  xOpen = open;
+  xDelete = remove;
+  xAccess = access;
+  if (const int code = sqlite3_vfs_register(this, 0); code != SQLITE_OK) throw_sqlite_error(nullptr, code, "");
+}
+
+ConfinedVfs::~ConfinedVfs() {
+  sqlite3_vfs_unregister(this);
+}
+
+bool ConfinedVfs::is_own(const char* file) {
+  const std::string_view name = file;
+  const bool extends = name.starts_with(database_);
+  const std::string_view suffix = extends ? name.substr(database_.size()) : name;
+  const bool is_its_own = extends && (suffix.empty() || suffix == "-journal" || suffix == "-wal");
+  has_refused_ = has_refused_ || !is_its_own;
+  return is_its_own;
+}
+
+/// The first file is the database, under the name that the others extend. One without a name would be a temporary one.
+int ConfinedVfs::open(sqlite3_vfs* self, const char* file, sqlite3_file* opened, int flags, int* out_flags) {
+  auto& vfs = static_cast<ConfinedVfs&>(*self);
+  opened->pMethods = nullptr;
+  if (file == nullptr) return SQLITE_CANTOPEN;
+  if (vfs.database_.empty()) vfs.database_ = file;
+  if (!vfs.may_change(file) && file != vfs.database_) return SQLITE_CANTOPEN;
+  return vfs.base_->xOpen(vfs.base_, file, opened, flags, out_flags);
+}
+
+int ConfinedVfs::remove(sqlite3_vfs* self, const char* file, int sync) {
+  auto& vfs = static_cast<ConfinedVfs&>(*self);
+  return vfs.may_change(file) ? vfs.base_->xDelete(vfs.base_, file, sync) : SQLITE_IOERR_DELETE;
+}
+
+int ConfinedVfs::access(sqlite3_vfs* self, const char* file, int flags, int* result) {
+  auto& vfs = static_cast<ConfinedVfs&>(*self);
+  *result = 0;
+  return vfs.is_own(file) ? vfs.base_->xAccess(vfs.base_, file, flags, result) : SQLITE_IOERR_ACCESS;
+}
 
 std::string quoted_identifier(std::string_view identifier) {
   std::string result = "\"";

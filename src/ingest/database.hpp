@@ -1,12 +1,8 @@
 #pragma once
 
-#include <map>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "nsys_explain/ingest/scan_options.hpp"
+#include "nsys_explain/ingest/ingest.hpp"
 
 struct sqlite3;
 

@@ -1,25 +1,21 @@
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+#include <utility>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <filesystem>
-#include <map>
-#include <optional>
-#include <set>
-#include <string_view>
-#include <system_error>
-#include <utility>
-
 #include "ingest/export_report.hpp"
-#include "ingest/glob.hpp"
+#include "ingest/file_names.hpp"
 #include "ingest/kineto/export_kineto.hpp"
-#include "ingest/placeholders.hpp"
 #include "model/hash.hpp"
-#include "model/shell_quoted.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 
 namespace nsys_explain::ingest {
@@ -40,9 +36,8 @@ std::string reason(int error_number) {
 
 template <std::size_t N>
 std::optional<std::string_view> suffix_of(std::string_view name, const std::array<std::string_view, N>& suffixes) {
-  for (const std::string_view suffix : suffixes) {
+  for (const std::string_view suffix : suffixes)
     if (name.size() > suffix.size() && name.ends_with(suffix)) return suffix;
-  }
   return std::nullopt;
 }
 
@@ -167,9 +162,8 @@ class Discoverer {
 
   void add_pattern(const std::string& pattern) {
     const Expansion expansion = expand_pattern(pattern);
-    for (const auto& directory : expansion.unreadable) {
+    for (const auto& directory : expansion.unreadable)
       fail(directory, "the directory cannot be listed: traces in it would be missing; check its permissions");
-    }
     bool any = false;
     for (const auto& name : expansion.matches) any = add_name(name, Origin::listing) || any;
     if (expansion.matches.empty()) {
@@ -274,9 +268,8 @@ class Discoverer {
   std::map<std::string, FoundTrace> first_names() const {
     std::map<std::string, FoundTrace> result;
     std::set<std::pair<std::uint64_t, std::uint64_t>> files;
-    for (const auto& [path, trace] : found_) {
+    for (const auto& [path, trace] : found_)
       if (files.emplace(trace.device, trace.inode).second) result.emplace(path, trace);
-    }
     return result;
   }
 
@@ -290,9 +283,8 @@ class Discoverer {
     std::vector<std::string> names = named_;
     std::sort(names.begin(), names.end());
     for (std::size_t i = 1; i < names.size(); ++i) {
-      if (names[i] == names[i - 1] && found_.contains(names[i]) && !implied_.contains(names[i])) {
+      if (names[i] == names[i - 1] && found_.contains(names[i]) && !implied_.contains(names[i]))
         repeats.emplace(names[i], names[i]);
-      }
     }
     if (repeats.empty()) return;
     const auto& [name, read_as] = *repeats.begin();

@@ -1,13 +1,5 @@
 #include "ingest/export_report.hpp"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <spawn.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -16,11 +8,17 @@
 #include <fstream>
 #include <mutex>
 #include <set>
-#include <string>
 #include <system_error>
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "ingest/kineto/export_kineto.hpp"
-#include "model/shell_quoted.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
 
 namespace nsys_explain::ingest {
@@ -40,9 +38,8 @@ Children& children() {
 /// Returns its wait status. Until it is no more in the set, nobody else has its number.
 int wait_for(pid_t child) {
   siginfo_t ended{};
-  while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0) {
+  while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) < 0)
     if (errno != EINTR) throw std::system_error(errno, std::generic_category());
-  }
   const std::scoped_lock lock(children().mutex);
   children().running.erase(child);
   int status = 0;
@@ -77,9 +74,8 @@ int run_program(std::vector<std::string> arguments, const std::string& log) {
 std::string last_line(const std::string& log) {
   std::ifstream file(log);
   std::string line, last;
-  while (std::getline(file, line)) {
+  while (std::getline(file, line))
     if (!line.empty()) last = line;
-  }
   return last.substr(0, 200);
 }
 
@@ -135,9 +131,8 @@ bool nsys_is_on_path() {
     const std::size_t end = rest.find(':');
     const std::string program = std::string(rest.substr(0, end)) + "/nsys";
     struct stat status {};
-    if (::stat(program.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(program.c_str(), X_OK) == 0) {
+    if (::stat(program.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(program.c_str(), X_OK) == 0)
       return true;
-    }
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
   }
   return false;

@@ -1,17 +1,13 @@
-#include "ingest/host_identity.hpp"
+#include "ingest/metadata.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <limits>
-#include <map>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "ingest/masked_secrets.hpp"
 #include "ingest/table_scan.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
@@ -124,20 +120,15 @@ std::map<std::pair<std::int64_t, std::int64_t>, MappedGpu> read_cuda_devices(con
   const auto gpu_id = scan.integer("gpuId"), cuda_id = scan.integer("cudaId"), pid = scan.integer("pid");
   const auto uuid = scan.text("uuid");
   scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t row = 0; row < rows; ++row)
       devices.try_emplace({pid[row], cuda_id[row]}, MappedGpu{gpu_id[row], bare_uuid(uuid[row])});
-    }
   });
   return devices;
 }
 
 std::vector<std::string> split_list(std::string_view list) {
   std::vector<std::string> parts;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    parts.emplace_back(list.substr(0, comma));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
+  while (!list.empty()) parts.emplace_back(next_part(list, ','));
   return parts;
 }
 
@@ -158,10 +149,8 @@ const Gpu* presumed_gpu(const std::vector<Gpu>& gpus, const std::vector<std::str
     const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& g) { return g.uuid.starts_with(entry); });
     return found == gpus.end() ? nullptr : &*found;
   }
-  std::int64_t ordinal = -1;
-  const auto [end, problem] = std::from_chars(entry.data(), entry.data() + entry.size(), ordinal);
-  const bool is_number = problem == std::errc() && end == entry.data() + entry.size();
-  return is_number ? gpu_with_ordinal(gpus, ordinal) : nullptr;
+  const auto ordinal = integer_of(entry);
+  return ordinal ? gpu_with_ordinal(gpus, *ordinal) : nullptr;
 }
 
 }  // namespace
@@ -171,9 +160,8 @@ std::string read_host(const Database& database, const Metadata& metadata) {
   TableScan scan(database, "TARGET_INFO_SYSTEM_ENV");
   const auto name = scan.text("name"), value = scan.text("value");
   scan.for_each_batch([&](std::size_t rows) {
-    for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t row = 0; row < rows; ++row)
       if (host.empty() && name[row] == "Hostname") host = valid_utf8(value[row]);
-    }
   });
   return host.empty() ? valid_utf8(metadata.device_display_name) : host;
 }

@@ -1,16 +1,13 @@
 #include "ingest/input_file.hpp"
 
-#include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <string_view>
 #include <system_error>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ingest/export_report.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
@@ -64,12 +61,10 @@ void require_regular_file(const std::string& path) {
         "the file cannot be found ({}): it is left out; check the name and the permissions of its directories",
         std::strerror(errno)));
   }
-  if (S_ISDIR(status.st_mode)) {
+  if (S_ISDIR(status.st_mode))
     throw TraceError("this is a directory, not an export: nothing can be read from it; name the .sqlite files in it");
-  }
-  if (!S_ISREG(status.st_mode)) {
+  if (!S_ISREG(status.st_mode))
     throw TraceError("this is not a regular file: SQLite cannot read it; copy the export to a file");
-  }
   if (::access(path.c_str(), R_OK) != 0) {
     throw TraceError(fmt::format("the file may not be read by this user ({}): it is left out; change its permissions",
                                  std::strerror(errno)));

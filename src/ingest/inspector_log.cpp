@@ -1,20 +1,16 @@
-#include "ingest/inspector_log.hpp"
+#include "ingest/side_files.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <limits>
-#include <map>
-#include <optional>
 #include <sstream>
 #include <stdexcept>
-#include <unordered_map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "ingest/size_filter.hpp"
+#include "ingest/row_filters.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -50,9 +46,7 @@ Nanoseconds from_microseconds(std::int64_t microseconds) {
 /// "0x7f8c496ae9f661"; 0 where it is no hash.
 std::uint64_t communicator_hash(std::string_view id) {
   if (!id.starts_with("0x")) return 0;
-  std::uint64_t hash = 0;
-  const auto [end, problem] = std::from_chars(id.data() + 2, id.data() + id.size(), hash, 16);
-  return problem == std::errc() && end == id.data() + id.size() ? hash : 0;
+  return integer_of<std::uint64_t>(id.substr(2), 16).value_or(0);
 }
 
 Operation operation_named(std::string_view name) {
@@ -77,9 +71,8 @@ Nanoseconds kernel_end(const json& perf) {
   const auto channels = times.find("kernel_events");
   if (channels == times.end() || !channels->is_array()) return no_time;
   std::int64_t last_us = -1;
-  for (const json& channel : *channels) {
+  for (const json& channel : *channels)
     if (channel.is_object()) last_us = std::max(last_us, integer(channel, "kernel_stop_ts", -1));
-  }
   return from_microseconds(last_us);
 }
 
@@ -190,9 +183,7 @@ InspectorLog parse_inspector_log(std::string_view log) {
   InspectorLog result;
   std::map<LineKind, std::int64_t> lines;
   while (!log.empty()) {
-    const std::size_t length = std::min(log.find('\n'), log.size());
-    const std::string_view line = log.substr(0, length);
-    log.remove_prefix(std::min(length + 1, log.size()));
+    const std::string_view line = next_part(log);
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     InspectorRecord record;
     const LineKind kind = read_line(line, record);

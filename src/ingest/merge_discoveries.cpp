@@ -1,12 +1,12 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "model/shell_quoted.hpp"
+#include <fmt/format.h>
+
+#include "model/text.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 
 namespace nsys_explain::ingest {
@@ -63,9 +63,8 @@ std::vector<SharedFile> group_files(const std::vector<HostDiscovery>& by_tool_ra
 void name_files(std::vector<SharedFile>& files, std::vector<Warning>& warnings) {
   std::map<std::string, std::int64_t> files_of_path;
   for (const auto& file : files) ++files_of_path[file.path];
-  for (auto& file : files) {
+  for (auto& file : files)
     file.name = files_of_path[file.path] == 1 ? file.path : *file.hosts.begin() + ':' + file.path;
-  }
   std::erase_if(files_of_path, [](const auto& entry) { return entry.second == 1; });
   if (files_of_path.empty()) return;
   warnings.push_back(
@@ -131,9 +130,8 @@ std::vector<InputReport> merge_failures(const std::vector<HostDiscovery>& by_too
       ++absences[input.path];
     }
   }
-  for (const auto& [path, messages] : absent) {
+  for (const auto& [path, messages] : absent)
     if (absences[path] == by_tool_rank.size()) failed[path].insert(*messages.begin());
-  }
   std::set<std::string> readable;
   for (const auto& file : files) readable.insert(file.path);
   std::vector<InputReport> result;
@@ -159,9 +157,8 @@ void merge_warnings(const std::vector<HostDiscovery>& by_tool_rank, std::vector<
     known.count = std::max(known.count, warning.count);
   };
   for (const auto& warning : warnings) add(warning);
-  for (const auto& entry : by_tool_rank) {
+  for (const auto& entry : by_tool_rank)
     for (const auto& warning : entry.discovery.warnings) add(warning);
-  }
   warnings.clear();
   for (const auto& [key, warning] : merged) warnings.push_back(warning);
 }

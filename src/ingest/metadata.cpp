@@ -1,11 +1,11 @@
 #include "ingest/metadata.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <set>
-#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ingest/table_scan.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
@@ -27,9 +27,8 @@ class EnvironmentAllowList {
 
   /// Adds what is not known yet.
   void add_to(std::map<std::string, std::string>& environment) const {
-    for (const auto& [name, value] : values_) {
+    for (const auto& [name, value] : values_)
       if (contradicted_.count(name) == 0) environment.emplace(name, value);
-    }
   }
 
  private:
@@ -56,16 +55,14 @@ std::int64_t number_or_zero(std::string_view text) {
 void take_export_pair(std::string_view name, std::string_view value, Metadata& metadata) {
   if (name == "EXPORT_PRODUCT_VERSION") metadata.product_version = valid_utf8(value);
   if (name == "EXPORT_SCHEMA_VERSION_MAJOR") metadata.schema_major = static_cast<int>(number_or_zero(value));
-  if (name == "EXPORT_SCHEMA_VERSION" && metadata.schema_major == 0) {
+  if (name == "EXPORT_SCHEMA_VERSION" && metadata.schema_major == 0)
     metadata.schema_major = static_cast<int>(number_or_zero(value));
-  }
   if (name == "EXPORT_PARAM_TIME_NORMALIZE") metadata.times_are_utc = value == "true";
   // The command line's value. EXPORT_CONFIG_TIME_SHIFT repeats it where the exporter's configuration carries it.
   if (name == "EXPORT_PARAM_TIME_SHIFT" && number_or_zero(value) != 0) metadata.time_shift_ns = number_or_zero(value);
   if (name == "EXPORT_CONFIG_TIME_SHIFT" && metadata.time_shift_ns == 0) metadata.time_shift_ns = number_or_zero(value);
-  if (name == "EXPORT_PARAM_TABLES_TO_EXPORT" || name == "EXPORT_PARAM_TIMES_TO_EXPORT") {
+  if (name == "EXPORT_PARAM_TABLES_TO_EXPORT" || name == "EXPORT_PARAM_TIMES_TO_EXPORT")
     metadata.partial_export = metadata.partial_export || !value.empty();
-  }
 }
 
 /// `NAME="value"`; the quotes may be missing.
@@ -83,17 +80,15 @@ void read_capture(const Database& database, Metadata& metadata, EnvironmentAllow
     if (name == "CAPTURE_EVENT_TYPE" && value == "PyTorch profiler") metadata.is_of_pytorch = true;
     if (name == "PROFILING_SESSION_UUID") metadata.session_uuid = valid_utf8(value);
     if (name == "DEVICE_DISPLAY_NAME") metadata.device_display_name = valid_utf8(value);
-    if (name.ends_with(":ENVIRONMENT_VARIABLE") && name.starts_with("PROCESS_")) {
+    if (name.ends_with(":ENVIRONMENT_VARIABLE") && name.starts_with("PROCESS_"))
       take_environment_pair(value, environment);
-    }
     if (name.ends_with("COLLECT_CUDA_TRACE")) metadata.cuda_traced = metadata.cuda_traced == true || value == "true";
     if (name.ends_with("NVTX_DOMAIN_FILTER_STRING") && !value.empty()) {
       has_filter = true;
       names_nccl = names_nccl || value.find("NCCL") != std::string_view::npos;
     }
-    if (name.find("NVTX_DOMAIN_FILTER") != std::string_view::npos && name.ends_with("MODE_INCLUDE")) {
+    if (name.find("NVTX_DOMAIN_FILTER") != std::string_view::npos && name.ends_with("MODE_INCLUDE"))
       include_mode = value == "true";
-    }
   });
   metadata.nccl_domain_filtered = has_filter && names_nccl != include_mode;
 }
@@ -157,6 +152,105 @@ Metadata read_metadata(const Database& database) {
   of_process.add_to(metadata.environment);
   of_profiler.add_to(metadata.environment);
   return metadata;
+}
+
+namespace {
+
+bool has_only_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::string bounded(std::string_view value) {
+  return valid_utf8(value.substr(0, longest_fact));
+}
+
+struct SystemEntry {
+  std::string_view fact;
+  std::string_view name;  ///< in TARGET_INFO_SYSTEM_ENV
+};
+
+constexpr std::array system_entries{SystemEntry{"driver", "NvDriverVersion"},
+                                    SystemEntry{"cuda_driver", "CudaDriverVersion"},
+                                    SystemEntry{"os", "OsDescription"},
+                                    SystemEntry{"linux_kernel", "SoftwareReleaseVersion"},
+                                    SystemEntry{"cpu", "CpuDescription"},
+                                    SystemEntry{"cpu_cores", "CpuCores"},
+                                    SystemEntry{"network_driver", "OfedDriverVersion"}};
+
+/// By fact; the first where an entry repeats.
+std::map<std::string_view, std::string> read_system(const Database& database) {
+  std::map<std::string_view, std::string> values;
+  TableScan scan(database, "TARGET_INFO_SYSTEM_ENV");
+  const auto name = scan.text("name"), value = scan.text("value");
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto entry = std::find_if(system_entries.begin(), system_entries.end(),
+                                      [&](const SystemEntry& e) { return e.name == name[row]; });
+      if (entry == system_entries.end() || value[row].empty() || value[row] == "unknown") continue;
+      std::string text = bounded(value[row]);
+      if (entry->fact == "driver") text = driver_version(text);
+      if (entry->fact == "cuda_driver") text = cuda_version(text);
+      if (!text.empty()) values.try_emplace(entry->fact, std::move(text));
+    }
+  });
+  return values;
+}
+
+struct Capture {
+  std::set<std::string> traced;
+  std::string cuda_graphs;
+};
+
+Capture read_capture(const Database& database) {
+  constexpr std::size_t most_kinds = 32;
+  Capture capture;
+  TableScan scan(database, "META_DATA_CAPTURE");
+  const auto name = scan.text("name"), value = scan.text("value");
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (name[row] == "CAPTURE_EVENT_TYPE" && capture.traced.size() < most_kinds)
+        capture.traced.insert(bounded(value[row]));
+      // Of the capture or, before 2026, of the process that was started.
+      if (name[row].ends_with("CUDA_GRAPH_TRACE_OPTIONS:MODE") && capture.cuda_graphs.empty())
+        capture.cuda_graphs = bounded(value[row]);
+    }
+  });
+  return capture;
+}
+
+}  // namespace
+
+std::string driver_version(std::string_view recorded) {
+  if (!has_only_digits(recorded) || recorded.size() < 5 || recorded.size() > 8) return std::string(recorded);
+  const std::string_view major = recorded.substr(0, 3), last = recorded.substr(recorded.size() - 2);
+  const std::string_view minor = recorded.substr(3, recorded.size() - 5);
+  return minor.empty() ? fmt::format("{}.{}", major, last) : fmt::format("{}.{}.{}", major, minor, last);
+}
+
+std::string cuda_version(std::string_view recorded) {
+  int number = 0;
+  if (!has_only_digits(recorded) || recorded.size() > 6) return {};
+  std::from_chars(recorded.data(), recorded.data() + recorded.size(), number);
+  return number < 1000 ? std::string() : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+}
+
+std::vector<RunFact> read_run_facts(const Database& database, const Metadata& metadata) {
+  std::vector<RunFact> facts;
+  const auto add = [&](std::string_view name, std::string value) {
+    if (!value.empty()) facts.push_back({std::string(name), std::move(value)});
+  };
+  add("nsys", bounded(metadata.product_version));
+  std::map<std::string_view, std::string> system = read_system(database);
+  for (const SystemEntry& entry : system_entries) add(entry.fact, std::move(system[entry.fact]));
+  Capture capture = read_capture(database);
+  capture.traced.erase("");
+  add("traced", bounded(fmt::format("{}", fmt::join(capture.traced, ", "))));
+  add("cuda_graphs", std::move(capture.cuda_graphs));
+  for (const char* name : {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING"}) {
+    const auto value = metadata.environment.find(name);
+    if (value != metadata.environment.end() && has_only_digits(value->second)) add(name, bounded(value->second));
+  }
+  return facts;
 }
 
 }  // namespace nsys_explain::ingest

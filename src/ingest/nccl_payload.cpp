@@ -1,14 +1,9 @@
 #include "ingest/nccl_payload.hpp"
 
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <unordered_map>
 
-#include "ingest/size_filter.hpp"
+#include "ingest/row_filters.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -45,9 +40,8 @@ template <class Visit>
 void visit_json(const nlohmann::json& value, int depth, const Visit& visit) {
   constexpr int deepest = 8;
   if (depth > deepest) return;
-  if (value.is_array()) {
+  if (value.is_array())
     for (const auto& element : value) visit_json(element, depth + 1, visit);
-  }
   if (!value.is_object()) return;
   for (const auto& [key, member] : value.items()) {
     if (member.is_structured()) {
@@ -202,18 +196,13 @@ void PayloadBuilder::set(PayloadField field, std::int64_t value) {
 
 void PayloadBuilder::set_text(PayloadField field, std::string_view value) {
   if (field == PayloadField::none) return;
-  std::int64_t negative = 0;
   if (value.starts_with('-')) {
-    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), negative);
-    if (problem == std::errc() && end == value.data() + value.size()) set(field, negative);
+    if (const auto negative = integer_of(value)) set(field, *negative);
     return;
   }
-  std::uint64_t number = 0;
   const bool is_hex = value.starts_with("0x") || value.starts_with("0X");
-  const std::string_view digits = is_hex ? value.substr(2) : value;
-  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), number, is_hex ? 16 : 10);
-  if (problem == std::errc() && end == digits.data() + digits.size()) {
-    set(field, static_cast<std::int64_t>(number));
+  if (const auto number = integer_of<std::uint64_t>(value.substr(is_hex ? 2 : 0), is_hex ? 16 : 10)) {
+    set(field, static_cast<std::int64_t>(*number));
   } else if (field == PayloadField::data_type) {
     known_ = true;
     element_bytes_ = data_type_bytes(value);

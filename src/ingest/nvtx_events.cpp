@@ -1,21 +1,11 @@
-#include "ingest/nvtx_events.hpp"
+#include "ingest/event_readers.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <unordered_map>
-
-#include "ingest/dynamic_payloads.hpp"
-#include "ingest/nccl_layouts.hpp"
 #include "ingest/nccl_payload.hpp"
-#include "ingest/table_scan.hpp"
-#include "ingest/traced_calls.hpp"
-#include "nsys_explain/model/range_name.hpp"
-#include "nsys_explain/model/sorting.hpp"
+#include "ingest/rank_resolution.hpp"
+#include "nsys_explain/model/algorithms.hpp"
+#include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -174,9 +164,7 @@ void NvtxReader::read() {
   filter_.report(reading_.warnings);
   read_mpi_calls();
   settle_domains();
-  for (auto& [global_pid, process] : reading_.builder.processes()) {
-    settle_process(process, possible_calls_[global_pid]);
-  }
+  for (auto& [global_pid, process] : reading_.builder.processes()) settle_process(process, possible_calls_[global_pid]);
   report_calls();
 }
 
@@ -254,12 +242,8 @@ void NvtxReader::see_thread_name(const Columns& columns, std::size_t row) {
   constexpr std::string_view prefix = "MPI Rank ";
   const std::string_view name = raw_text(columns, row);
   if (!name.starts_with(prefix)) return;
-  std::int32_t rank = 0;
-  const char* end = name.data() + name.size();
-  const auto [rest, problem] = std::from_chars(name.data() + prefix.size(), end, rank);
-  if (problem == std::errc() && rest == end && rank >= 0) {
-    thread_name_ranks_[process_of(zero_if_null(columns.global_tid[row]))].insert(rank);
-  }
+  if (const auto rank = parse_rank_number(name.substr(prefix.size())))
+    thread_name_ranks_[process_of(zero_if_null(columns.global_tid[row]))].insert(*rank);
 }
 
 Label NvtxReader::label(const Columns& columns, std::size_t row, bool may_be_nccl) {
@@ -283,9 +267,8 @@ PossibleCall NvtxReader::possible_call(const Columns& columns, std::size_t row, 
   call.label = label;
   call.category = zero_if_null(columns.category[row]);
   std::optional<NcclPayload> payload;
-  if (const auto found = dynamic_payloads_.find(columns.event_id[row]); found != dynamic_payloads_.end()) {
+  if (const auto found = dynamic_payloads_.find(columns.event_id[row]); found != dynamic_payloads_.end())
     payload = found->second;
-  }
   const std::string_view bytes = columns.binary[row];
   const std::string_view json =
       is_null(columns.json_text[row]) ? reading_.strings.value(columns.json_text_id[row]) : columns.json_text[row];
@@ -343,9 +326,8 @@ NcclCall make_call(const PossibleCall& possible) {
 /// Those of NCCL's calls, in ascending order: how the trace itself numbers them is not known.
 CategoryNumbers NvtxReader::number_categories(const std::vector<PossibleCall>& possible) const {
   CategoryNumbers numbers;
-  for (const PossibleCall& call : possible) {
+  for (const PossibleCall& call : possible)
     if (call.category != 0 && is_of_nccl(call.range)) numbers[{domains_[call.range.domain].number, call.category}] = 0;
-  }
   std::uint32_t next = 1;
   for (auto& [category, number] : numbers) number = next++;
   return numbers;
@@ -375,9 +357,8 @@ void NvtxReader::settle_process(ProcessTrace& process, std::vector<PossibleCall>
       if (named != category_names_.end()) call.category_name = named->second;
     }
     const std::int64_t call_id = candidate.payload.call_id;
-    if (call_id >= 0 && carries_payload(call.function) && !seen_calls.emplace(call_id, call.function).second) {
+    if (call_id >= 0 && carries_payload(call.function) && !seen_calls.emplace(call_id, call.function).second)
       call.function = NcclFunction::other;
-    }
     if (candidate.state == PayloadState::undecodable) ++counts_.undecodable;
     if (candidate.state == PayloadState::absent && carries_payload(call.function)) ++counts_.without_payload;
     process.nccl_calls.push_back(call);

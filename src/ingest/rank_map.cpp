@@ -1,11 +1,9 @@
+#include <stdexcept>
+
 #include <fmt/format.h>
 
-#include <charconv>
-#include <stdexcept>
-#include <string_view>
-
 #include "ingest/rank_resolution.hpp"
-#include "model/shell_quoted.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/regex.hpp"
 
 namespace nsys_explain::ingest {
@@ -57,10 +55,8 @@ std::optional<std::int32_t> parse_id(const std::string& field, std::string_view 
 }  // namespace
 
 std::optional<std::int32_t> parse_rank_number(std::string_view text) {
-  std::int32_t number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  const auto number = integer_of<std::int32_t>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 RankOverrides parse_rank_map(const std::string& text) {
@@ -68,13 +64,10 @@ RankOverrides parse_rank_map(const std::string& text) {
   std::string_view rest = text;
   if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);  // byte order mark
   for (std::size_t line = 1; !rest.empty(); ++line) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const auto fields = split_fields(rest.substr(0, end), line);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const auto fields = split_fields(next_part(rest), line);
     if (fields.empty()) continue;
-    if (fields.size() != 2 && fields.size() != 4) {
+    if (fields.size() != 2 && fields.size() != 4)
       refuse(line, fmt::format("has {} fields (a pattern with blanks needs double quotes)", fields.size()));
-    }
     if (fields[0].empty()) refuse(line, "has an empty pattern");
     RankOverrides::Entry entry;
     entry.pattern = fields[0];
@@ -108,9 +101,8 @@ std::vector<Warning> unused_entry_warnings(const RankOverrides& overrides,
   const RankOverrides::Entry* first = nullptr;
   for (const auto& entry : overrides.entries) {
     bool used = false;
-    for (const auto& identity : identities) {
+    for (const auto& identity : identities)
       used = used || entry_matches(entry, identity.key.path, identity.process_id, identity.key.device_id);
-    }
     if (used) continue;
     if (first == nullptr) first = &entry;
     ++unused;

@@ -1,14 +1,13 @@
-#include "ingest/rank_messages.hpp"
-
-#include <fmt/format.h>
+#include "ingest/rank_resolution.hpp"
 
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string>
 #include <utility>
 
-#include "model/shell_quoted.hpp"
+#include <fmt/format.h>
+
+#include "model/text.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -23,21 +22,9 @@ Warning analysis_warning(Severity severity, std::size_t count, std::string messa
 }
 
 std::string kind_name(RankSource source) {
-  switch (source) {
-    case RankSource::user:
-      return "the user's rank map or regex";
-    case RankSource::mpi_ranks:
-      return "the MPI ranks in the trace";
-    case RankSource::nccl_payload:
-      return "NCCL's payloads";
-    case RankSource::environment:
-      return "the environment";
-    case RankSource::file_name:
-      return "the file names";
-    case RankSource::file_order:
-      break;
-  }
-  return "the order of the files";
+  return std::string(
+      name_in_order(source, {"the user's rank map or regex", "the MPI ranks in the trace", "NCCL's payloads",
+                             "the environment", "the file names", "the order of the files"}));
 }
 
 std::string source_name(const RankClaim& claim) {
@@ -73,9 +60,8 @@ std::string ranges(const std::vector<std::int32_t>& numbers) {
 /// Numbers claimed by several, with their claimants.
 std::map<std::int32_t, std::vector<std::size_t>> contested_numbers(const Choices& claims) {
   std::map<std::int32_t, std::vector<std::size_t>> claimants;
-  for (std::size_t i = 0; i < claims.size(); ++i) {
+  for (std::size_t i = 0; i < claims.size(); ++i)
     if (claims[i]) claimants[claims[i]->rank].push_back(i);
-  }
   std::erase_if(claimants, [](const auto& entry) { return entry.second.size() < 2; });
   return claimants;
 }
@@ -148,9 +134,8 @@ std::vector<Warning> conflict_warnings(const Identities& identities, const Choic
 
 Warning fallback_warning(const Choices& choices) {
   std::string name;
-  for (const auto& choice : choices) {
+  for (const auto& choice : choices)
     if (name.empty() || choice->source != RankSource::user) name = source_name(*choice);
-  }
   return analysis_warning(
       Severity::info, choices.size(),
       fmt::format(
@@ -224,9 +209,8 @@ std::vector<Warning> mixture_warnings(const Choices& choices) {
   for (const auto& choice : choices) ++counts[choice->source];
   if (counts.size() < 2) return {};
   std::string parts;
-  for (const auto& [source, count] : counts) {
+  for (const auto& [source, count] : counts)
     parts += fmt::format("{}{} from {}", parts.empty() ? "" : ", ", count, kind_name(source));
-  }
   return {analysis_warning(
       Severity::info, counts.size(),
       fmt::format(
@@ -255,9 +239,8 @@ std::vector<Warning> coverage_warnings(const Choices& choices, std::optional<std
   const std::size_t missing = static_cast<std::size_t>(end) - present.size();
   if (missing == 0) return {};
   std::vector<std::int32_t> absent;  // only as many as are shown: a wrong number can be huge
-  for (std::int64_t rank = 0; rank < end && absent.size() < std::min<std::size_t>(missing, 10'000); ++rank) {
+  for (std::int64_t rank = 0; rank < end && absent.size() < std::min<std::size_t>(missing, 10'000); ++rank)
     if (!present.contains(static_cast<std::int32_t>(rank))) absent.push_back(static_cast<std::int32_t>(rank));
-  }
   return {analysis_warning(Severity::data_loss, missing,
                            fmt::format("{} of at least {} ranks of the job were not captured ({}{}): {}", missing, end,
                                        ranges(absent), absent.size() < missing ? ", ..." : "", consequence))};

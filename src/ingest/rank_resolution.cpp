@@ -1,19 +1,14 @@
 #include "ingest/rank_resolution.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <set>
-#include <string_view>
-#include <tuple>
+
+#include <fmt/format.h>
 
 #include "ingest/export_report.hpp"
-#include "ingest/file_name_ranks.hpp"
-#include "ingest/rank_messages.hpp"
+#include "ingest/file_names.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -56,9 +51,8 @@ void sort_in_file_order(Identities& identities) {
   std::map<std::string, std::multiset<std::int32_t>> devices;
   for (const auto& identity : identities) devices[identity.key.path].insert(identity.key.device_id);
   std::map<std::string, bool> devices_differ;
-  for (const auto& [path, ids] : devices) {
+  for (const auto& [path, ids] : devices)
     devices_differ[path] = std::set<std::int32_t>(ids.begin(), ids.end()).size() == ids.size();
-  }
   std::sort(identities.begin(), identities.end(), [&](const TraceRankIdentity& a, const TraceRankIdentity& b) {
     if (a.key.path != b.key.path) return natural_less(a.key.path, b.key.path);
     if (devices_differ.at(a.key.path)) return a.key.device_id < b.key.device_id;
@@ -75,16 +69,14 @@ void add_file_name_claims(Identities& identities) {
   if (std::set<std::string>(paths.begin(), paths.end()).size() < paths.size()) return;
   const auto ranks = file_name_ranks(paths);
   if (!ranks) return;
-  for (std::size_t i = 0; i < identities.size(); ++i) {
+  for (std::size_t i = 0; i < identities.size(); ++i)
     identities[i].claims.push_back({RankSource::file_name, (*ranks)[i], "file name"});
-  }
 }
 
 /// The first claim of this kind, once claims are sorted by trust.
 const RankClaim* claim_of(const TraceRankIdentity& identity, RankSource kind) {
-  for (const auto& claim : identity.claims) {
+  for (const auto& claim : identity.claims)
     if (claim.source == kind) return &claim;
-  }
   return nullptr;
 }
 
@@ -112,9 +104,8 @@ void drop_subgroup_claims(Identities& identities, std::vector<Warning>& warnings
       above += nccl->rank > other->rank ? 1 : 0;
     }
     if (below == 0 || above > 0 || !all_differ(references)) continue;
-    for (auto& identity : identities) {
+    for (auto& identity : identities)
       std::erase_if(identity.claims, [](const RankClaim& claim) { return claim.source == RankSource::nccl_payload; });
-    }
     warnings.push_back(subgroup_warning(below, reference));
     return;
   }
@@ -122,18 +113,16 @@ void drop_subgroup_claims(Identities& identities, std::vector<Warning>& warnings
 
 std::vector<Choice> best_claims(const Identities& identities) {
   std::vector<Choice> choices;
-  for (const auto& identity : identities) {
+  for (const auto& identity : identities)
     choices.push_back(identity.claims.empty() ? Choice() : Choice(identity.claims.front()));
-  }
   return choices;
 }
 
 /// Ranks in communicators of different sizes do not count the same thing.
 bool communicators_agree(const std::vector<Choice>& choices) {
   std::set<std::string> sizes;
-  for (const auto& choice : choices) {
+  for (const auto& choice : choices)
     if (choice && choice->source == RankSource::nccl_payload) sizes.insert(choice->detail);
-  }
   return sizes.size() <= 1;
 }
 
@@ -141,9 +130,8 @@ bool communicators_agree(const std::vector<Choice>& choices) {
 std::optional<std::vector<Choice>> single_source(const Identities& identities) {
   std::set<Source> sources;
   for (const auto& identity : identities) {
-    for (const auto& claim : identity.claims) {
+    for (const auto& claim : identity.claims)
       if (claim.source != RankSource::user) sources.insert(source_of(claim));
-    }
   }
   for (const Source& source : sources) {
     std::vector<Choice> choices;
@@ -166,9 +154,8 @@ void keep_first_claimants(std::vector<Choice>& choices) {
     const auto [known, is_new] = keeper.try_emplace(choices[i]->rank, i);
     if (!is_new && source_of(*choices[i]) < source_of(*choices[known->second])) known->second = i;
   }
-  for (std::size_t i = 0; i < choices.size(); ++i) {
+  for (std::size_t i = 0; i < choices.size(); ++i)
     if (choices[i] && keeper.at(choices[i]->rank) != i) choices[i].reset();
-  }
 }
 
 std::size_t count_chosen(const std::vector<Choice>& choices) {
@@ -179,9 +166,8 @@ std::size_t count_chosen(const std::vector<Choice>& choices) {
 /// Numbers those without a choice in order, from `first` on, leaving out numbers in use.
 void number_the_rest(std::vector<Choice>& choices, std::int32_t first) {
   std::set<std::int32_t> used;
-  for (const auto& choice : choices) {
+  for (const auto& choice : choices)
     if (choice) used.insert(choice->rank);
-  }
   std::int32_t next = first;
   for (auto& choice : choices) {
     if (choice) continue;
@@ -210,9 +196,8 @@ std::vector<Choice> choose(const Identities& identities, std::vector<Warning>& w
     return kept;
   }
   std::vector<Choice> ordered = best;
-  for (auto& choice : ordered) {
+  for (auto& choice : ordered)
     if (choice && choice->source != RankSource::user) choice.reset();
-  }
   keep_first_claimants(ordered);
   number_the_rest(ordered, 0);
   warnings.push_back(file_order_warning(identities, ordered));

@@ -1,10 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "nsys_explain/model/diagnostic.hpp"
 #include "nsys_explain/model/identity.hpp"
@@ -87,5 +83,52 @@ std::optional<std::int32_t> parse_rank_number(std::string_view text);
 /// True if an entry of the rank map speaks about this trace rank.
 bool entry_matches(const RankOverrides::Entry& entry, const std::string& path, std::int32_t process_id,
                    std::int32_t device_id);
+
+// What resolve_trace_ranks says about its decisions. `identities` are in file order and `choices`, the claims their
+// numbers come from, are parallel to them.
+
+/// NCCL's payloads were set aside: `below` of their numbers are smaller than those of `reference`.
+Warning subgroup_warning(std::int64_t below, RankSource reference);
+
+/// Numbers that several trace ranks claim, communicators of different sizes, and trace ranks without a claim, as long
+/// as there are claims at all.
+std::vector<Warning> conflict_warnings(const std::vector<TraceRankIdentity>& identities,
+                                       const std::vector<std::optional<RankClaim>>& best_claims);
+
+/// One source numbered the run in place of the best claims.
+Warning fallback_warning(const std::vector<std::optional<RankClaim>>& choices);
+
+/// Most kept their claims, the rest was numbered after them.
+Warning rest_warning(const std::vector<TraceRankIdentity>& identities,
+                     const std::vector<std::optional<RankClaim>>& choices);
+
+/// The run was numbered in file order.
+Warning file_order_warning(const std::vector<TraceRankIdentity>& identities,
+                           const std::vector<std::optional<RankClaim>>& choices);
+
+/// Claims that say something else than the choice, one warning per pair of sources.
+std::vector<Warning> disagreement_warnings(const std::vector<TraceRankIdentity>& identities,
+                                           const std::vector<std::optional<RankClaim>>& choices);
+
+/// Numbers that come from several sources.
+std::vector<Warning> mixture_warnings(const std::vector<std::optional<RankClaim>>& choices);
+
+/// Ranks of the job without a trace.
+std::vector<Warning> coverage_warnings(const std::vector<std::optional<RankClaim>>& choices,
+                                       std::optional<std::int32_t> world_size);
+
+struct RanksWithoutHelpers {
+  std::vector<TraceRankIdentity> ranks;
+  std::vector<Warning> warnings;  ///< who was left out
+};
+
+/// A server's engine process, a data loader with a CUDA context: a process in the export of others that takes part in
+/// no collective and runs less than 1% of the kernels that those who do run (median). It is no rank of the job, unless
+/// MPI, NCCL or the user number it. `collectives`: of each identity.
+///
+///     ranks of one export with 600, 600 and 600 kernels, 200 collectives each; a fourth process with 5 kernels and
+///     none: three ranks
+RanksWithoutHelpers leave_out_helpers(std::vector<TraceRankIdentity> identities,
+                                      std::span<const std::int64_t> collectives);
 
 }  // namespace nsys_explain::ingest

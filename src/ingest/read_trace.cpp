@@ -1,34 +1,12 @@
-#include <algorithm>
-#include <charconv>
-#include <limits>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "ingest/cuda_events.hpp"
-#include "ingest/database.hpp"
-#include "ingest/host_events.hpp"
-#include "ingest/host_identity.hpp"
+#include "ingest/event_readers.hpp"
+#include "ingest/export_content.hpp"
 #include "ingest/input_file.hpp"
-#include "ingest/link_metrics.hpp"
 #include "ingest/masked_secrets.hpp"
-#include "ingest/metadata.hpp"
-#include "ingest/no_gpu_work.hpp"
-#include "ingest/nvtx_events.hpp"
-#include "ingest/run_facts.hpp"
-#include "ingest/string_table.hpp"
-#include "ingest/table_scan.hpp"
-#include "ingest/trace_builder.hpp"
-#include "ingest/trace_time.hpp"
-#include "ingest/unread_tables.hpp"
-#include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/model/trace.hpp"
+#include "ingest/rank_resolution.hpp"
+#include "ingest/trace_content.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
@@ -68,13 +46,11 @@ Severity severity_of(std::int64_t level, std::string_view text, bool is_range) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  for (const char* mark : {"cpu sampling", "ip sampling", "cpu vendor"}) {
+  for (const char* mark : {"cpu sampling", "ip sampling", "cpu vendor"})
     if (lower.find(mark) != std::string::npos) return Severity::info;
-  }
   if (level == nsys_error) return Severity::error;
-  for (const char* mark : {"not all ", "dropped", "lost", "missing", "overflow", "incomplete", "out of memory"}) {
+  for (const char* mark : {"not all ", "dropped", "lost", "missing", "overflow", "incomplete", "out of memory"})
     if (lower.find(mark) != std::string::npos) return Severity::data_loss;
-  }
   return Severity::info;
 }
 
@@ -211,13 +187,6 @@ NcclClaim largest_communicator(const ProcessTrace& process) {
   return claim;
 }
 
-std::optional<std::int32_t> parse_rank(std::string_view text) {
-  std::int32_t rank = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), rank);
-  if (problem != std::errc() || end != text.data() + text.size() || rank < 0) return std::nullopt;
-  return rank;
-}
-
 /// Processes that used CUDA, or all where none did. The environment belongs to what nsys launched, so it says something
 /// about a process only if there is one: under torchrun one file holds several and the variables are the launcher's.
 std::vector<ProcessTrace*> profiled_processes(std::vector<ProcessTrace>& processes) {
@@ -233,9 +202,8 @@ void claim_from_environment(const Metadata& metadata, ProcessTrace& process) {
   for (const std::string& name : environment_variables()) {
     const auto found = metadata.environment.find(name);
     if (found == metadata.environment.end() || name.starts_with("CUDA_") || name == "WORLD_SIZE") continue;
-    if (const auto rank = parse_rank(found->second)) {
+    if (const auto rank = parse_rank_number(found->second))
       process.claims.push_back({RankSource::environment, *rank, name});
-    }
   }
 }
 
@@ -290,10 +258,7 @@ Session make_session(const std::string& path, const Database& database, const Me
 std::int32_t world_size_of(const Metadata& metadata) {
   const auto found = metadata.environment.find("WORLD_SIZE");
   if (found == metadata.environment.end()) return 0;
-  const std::string& text = found->second;
-  std::int32_t size = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), size);
-  return problem == std::errc() && end == text.data() + text.size() ? std::max(0, size) : 0;
+  return parse_rank_number(found->second).value_or(0);
 }
 
 }  // namespace

@@ -1,14 +1,13 @@
-#include "ingest/sqlite_rows.hpp"
-
-#include <fmt/format.h>
-#include <sqlite3.h>
+#include "ingest/table_scan.hpp"
 
 #include <cmath>
 #include <exception>
 
+#include <fmt/format.h>
+#include <sqlite3.h>
+
 #include "ingest/pages/page_file.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -57,9 +57,8 @@ int open_owner(const fs::path& directory) {
 void remove_staging(const fs::path& directory) {
   std::error_code ignored;
   std::vector<fs::path> entries;
-  for (fs::directory_iterator entry(directory, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+  for (fs::directory_iterator entry(directory, ignored), end; !ignored && entry != end; entry.increment(ignored))
     if (entry->path().filename() != StagingDirectory::owner_name) entries.push_back(entry->path());
-  }
   for (const fs::path& entry : entries) fs::remove_all(entry, ignored);
   fs::remove_all(directory, ignored);
 }
@@ -86,9 +85,8 @@ StagingDirectory::StagingDirectory(const fs::path& parent, std::string_view pref
   remove_abandoned(parent, prefix);
   do {
     std::string pattern = (parent / prefix).string() + std::string(random_letters, 'X');
-    if (::mkdtemp(pattern.data()) == nullptr) {
+    if (::mkdtemp(pattern.data()) == nullptr)
       throw std::system_error(errno, std::generic_category(), "cannot create a directory in " + parent.string());
-    }
     const std::scoped_lock lock(living().mutex);
     living().paths[this] = path_ = pattern;
   } while (!make_owner());
@@ -158,9 +156,8 @@ void remove_own_staging() {
 void remove_abandoned(const fs::path& parent, std::string_view prefix) {
   std::error_code error;
   std::vector<fs::path> named;
-  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error))
     if (is_named(entry->path(), prefix)) named.push_back(entry->path());
-  }
   for (const fs::path& directory : named) remove_if_abandoned(directory);
 }
 

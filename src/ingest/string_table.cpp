@@ -1,7 +1,6 @@
 #include "ingest/string_table.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include <fmt/format.h>
 
@@ -38,9 +37,8 @@ StringTable::StringTable(const Database& database) {
     }
   });
   const auto by_id = [](const Entry& a, const Entry& b) { return a.id < b.id; };
-  if (!std::is_sorted(entries_.begin(), entries_.end(), by_id)) {
+  if (!std::is_sorted(entries_.begin(), entries_.end(), by_id))
     std::stable_sort(entries_.begin(), entries_.end(), by_id);
-  }
   slots_.resize(1024);
 }
 
@@ -126,9 +124,8 @@ StringTable::Slot& StringTable::slot_of(std::string_view text) {
   const std::uint32_t hash = hash_of(text);
   const std::size_t mask = slots_.size() - 1;
   std::size_t place = hash & mask;
-  while (slots_[place].index != 0 && (slots_[place].hash != hash || kept_[slots_[place].index] != text)) {
+  while (slots_[place].index != 0 && (slots_[place].hash != hash || kept_[slots_[place].index] != text))
     place = (place + 1) & mask;
-  }
   return slots_[place];
 }
 

@@ -1,12 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "ingest/database.hpp"
 #include "nsys_explain/model/trace.hpp"
 

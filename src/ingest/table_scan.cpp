@@ -1,26 +1,12 @@
 #include "ingest/table_scan.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 #include <sqlite3.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "ingest/database.hpp"
 #include "ingest/pages/page_rows.hpp"
-#include "ingest/pages/record_layout.hpp"
-#include "ingest/sqlite_rows.hpp"
-#include "nsys_explain/ingest/ingest.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -65,9 +51,8 @@ void for_each_row(const Database& database, std::string_view table, const char* 
 
 /// A superset of what SQLite takes for REAL affinity (https://sqlite.org/datatype3.html, 3.1).
 bool sounds_real(const std::string& type) {
-  for (const char* part : {"REAL", "FLOA", "DOUB"}) {
+  for (const char* part : {"REAL", "FLOA", "DOUB"})
     if (upper(type).find(part) != std::string::npos) return true;
-  }
   return false;
 }
 
@@ -140,9 +125,8 @@ pages::PageScan plan_pages(const pages::PageFile& file, const TableFacts& facts,
 }
 
 void fill_absent(ScanColumn& column, std::size_t rows) {
-  if (column.type == ColumnType::integer && column.values.integers.size() < rows) {
+  if (column.type == ColumnType::integer && column.values.integers.size() < rows)
     column.values.integers.resize(rows, no_time);
-  }
   if (column.type == ColumnType::text && column.values.texts.size() < rows) column.values.texts.resize(rows);
 }
 
@@ -156,9 +140,8 @@ void show_batch(pages::PageBatch& batch, ScanColumns& columns, const std::functi
     }
   }
   use({batch.rows, batch.first_rowid, batch.last_rowid, batch.share_read});
-  for (std::size_t i = 0; i < columns.size(); ++i) {
+  for (std::size_t i = 0; i < columns.size(); ++i)
     if (columns[i]->exists) std::swap(columns[i]->values, batch.columns[i]);
-  }
 }
 
 std::size_t output_of(const ScanColumns& columns, std::string_view name) {
@@ -177,9 +160,8 @@ std::vector<bool> outside_of(const std::vector<Interval>& zones, const std::vect
     if (__builtin_add_overflow(time.start_ns, shift_ns, &in_file.start_ns) ||
         __builtin_add_overflow(time.end_ns, shift_ns, &in_file.end_ns))
       return {};
-    for (std::size_t run = 0; run < zones.size(); ++run) {
+    for (std::size_t run = 0; run < zones.size(); ++run)
       if (zones[run].start_ns <= in_file.end_ns && zones[run].end_ns >= in_file.start_ns) outside[run] = false;
-    }
   }
   return outside;
 }
@@ -257,9 +239,8 @@ class TablePass {
   /// SQLite follows the pages of a table wherever they lead, so it gets only what has been checked. The trees of tables
   /// WITHOUT ROWID, which nsys does not write, are not: only the bounds of the database hold for them.
   void read_rest(const TableFacts& facts) {
-    if (!facts.rowid_name.empty()) {
+    if (!facts.rowid_name.empty())
       pages::check_pages(database_.page_file(), {facts.root_page, facts.rules}, database_.options().threads);
-    }
     const SqliteScan rest{table_, facts.rowid_name, seen_.rows > 0 ? std::optional(seen_.last_rowid) : std::nullopt};
     for_each_sqlite_batch(database_, rest, columns_, [&](const RowSpan& batch) { take(batch); });
   }

@@ -1,8 +1,6 @@
 #include "ingest/trace_builder.hpp"
-#include "nsys_explain/model/sorting.hpp"
 
-#include <algorithm>
-#include <tuple>
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

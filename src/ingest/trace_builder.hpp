@@ -1,11 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "nsys_explain/model/trace.hpp"
 

@@ -1,12 +1,13 @@
 #include "ingest/trace_content.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <string_view>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "ingest/table_scan.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -77,6 +78,124 @@ std::vector<std::string> what_is_lacking(std::span<const TraceContent> exports) 
     lacking.push_back(fmt::format("{}", fmt::join(kinds, " and ")));
   }
   return lacking;
+}
+
+namespace {
+
+struct HeldEvents {
+  std::int64_t cuda_calls = 0, launches = 0, system_calls = 0, ranges = 0;
+  std::int64_t memory_operations = 0, graph_launches = 0, cpu_samples = 0;
+  std::map<StringIndex, std::int64_t> ranges_by_name;
+};
+
+/// cudaLaunchKernel, cuLaunchKernelEx, cudaGraphLaunch, ...
+bool launches_work(std::string_view call) {
+  for (const std::string_view start : {"cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch"})
+    if (call.starts_with(start)) return true;
+  return false;
+}
+
+HeldEvents count_held(const Trace& trace, const StringTable& strings) {
+  HeldEvents held;
+  std::map<StringIndex, std::int64_t> calls_by_name;
+  for (const ProcessTrace& process : trace.processes) {
+    held.cuda_calls += static_cast<std::int64_t>(process.api_calls.size());
+    held.system_calls += static_cast<std::int64_t>(process.os_calls.size());
+    held.ranges += static_cast<std::int64_t>(process.nvtx_ranges.size());
+    held.cpu_samples += static_cast<std::int64_t>(process.cpu_samples.size());
+    for (const ApiCall call : process.api_calls) ++calls_by_name[call.name];
+    for (const NvtxRange range : process.nvtx_ranges) ++held.ranges_by_name[range.text];
+    for (const DeviceTrace& device : process.devices) {
+      held.memory_operations += static_cast<std::int64_t>(device.memory_operations.size());
+      held.graph_launches += static_cast<std::int64_t>(device.graph_launches.size());
+    }
+  }
+  for (const auto& [name, count] : calls_by_name)
+    if (launches_work(strings.kept(name))) held.launches += count;
+  return held;
+}
+
+/// "only 3 CUDA calls, 21998 NVTX ranges (most often ...)".
+std::string describe(const HeldEvents& held, const StringTable& strings) {
+  std::vector<std::string> parts;
+  if (held.cuda_calls > 0) parts.push_back(fmt::format("{} CUDA calls", held.cuda_calls));
+  if (held.system_calls > 0) parts.push_back(fmt::format("{} calls into the operating system", held.system_calls));
+  if (held.ranges > 0) {
+    const auto most = std::max_element(held.ranges_by_name.begin(), held.ranges_by_name.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    parts.push_back(fmt::format("{} NVTX ranges ({} '{}': {})", held.ranges,
+                                2 * most->second > held.ranges ? "most of them" : "most often",
+                                strings.kept(most->first), most->second));
+  }
+  if (held.cpu_samples > 0) parts.push_back(fmt::format("{} CPU samples", held.cpu_samples));
+  return parts.empty() ? "nor calls or ranges of the program" : fmt::format("only {}", fmt::join(parts, ", "));
+}
+
+/// What nsys says of the CUDA events that it collected.
+struct CollectedEvents {
+  std::int64_t count = 0;  ///< 0 where it does not tell
+  bool may_be_lost = false;
+};
+
+CollectedEvents collected_cuda_events(const Database& database) {
+  constexpr std::string_view start = "Number of CUDA events collected:";
+  CollectedEvents collected;
+  TableScan scan(database, "DIAGNOSTIC_EVENT");
+  const auto text = scan.text("text");
+  scan.for_each_batch([&](std::size_t rows) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (text[row].starts_with("Not all CUDA events")) collected.may_be_lost = true;
+      if (!text[row].starts_with(start)) continue;
+      std::string digits;
+      std::copy_if(text[row].begin() + start.size(), text[row].end(), std::back_inserter(digits),
+                   [](char c) { return c >= '0' && c <= '9'; });
+      collected.count = std::max(collected.count, integer_of(digits).value_or(0));
+    }
+  });
+  return collected;
+}
+
+/// Why there are none, and after a semicolon what to do.
+std::string reason(const Database& database, const Metadata& metadata, const HeldEvents& held) {
+  if (held.graph_launches > 0)
+    return "what ran lies in CUDA graphs recorded as one interval each; capture with nsys profile -t cuda,nvtx --cuda-graph-trace=node";
+  if (metadata.partial_export)
+    return "only some tables or a span of time were exported; export without --tables and --times";
+  if (held.memory_operations > 0)
+    return "the GPU only copied while the capture was open; open it when kernels run, later or for longer";
+  if (held.launches > 0) {
+    return fmt::format(
+        "{} of the CUDA calls launch work, and nothing of it was recorded, as where another profiler holds the GPU or the program is killed before nsys has written what it collected; stop the capture before the program ends",
+        held.launches);
+  }
+  const CollectedEvents collected = collected_cuda_events(database);
+  if (collected.may_be_lost)
+    return "nsys warns that it may not have collected all CUDA events, so work of the GPU may be lost; stop the capture before the program ends, and see what nsys reports besides";
+  if (held.cuda_calls > 0)
+    return "none of the CUDA calls launches work, so the program gave the GPU nothing to do while the capture was open; open it when work runs, later or for longer (nsys profile --delay, or --capture-range)";
+  if (collected.count > 0) {
+    return fmt::format("nsys collected {} CUDA events, of which the export holds none; export the report again",
+                       collected.count);
+  }
+  if (metadata.cuda_traced == true)
+    return "CUDA was traced, but no CUDA call was made while the capture was open; open it when work runs, and start nsys on the process that uses the GPU";
+  if (metadata.cuda_traced == false) return "CUDA was not traced; capture with nsys profile -t cuda,nvtx";
+  return "there is nothing to analyse on the GPU; capture with nsys profile -t cuda,nvtx";
+}
+
+}  // namespace
+
+std::optional<Warning> no_kernels_warning(const Database& database, const Metadata& metadata,
+                                          const StringTable& strings, const Trace& trace) {
+  for (const ProcessTrace& process : trace.processes) {
+    for (const DeviceTrace& device : process.devices)
+      if (!device.kernels.empty()) return std::nullopt;
+  }
+  const HeldEvents held = count_held(trace, strings);
+  return Warning{Severity::data_loss, WarningSource::trace, 1,
+                 fmt::format("the export holds no GPU kernels ({}), {}: {}",
+                             trace.has_kernel_table ? "its kernel table is empty" : "it has no kernel table",
+                             describe(held, strings), reason(database, metadata, held))};
 }
 
 }  // namespace nsys_explain::ingest

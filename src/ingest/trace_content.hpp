@@ -1,12 +1,9 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
+#include "ingest/metadata.hpp"
+#include "ingest/string_table.hpp"
 
-#include "nsys_explain/model/trace.hpp"
-
+/// What an export holds, and what it lacks.
 namespace nsys_explain::ingest {
 
 /// How many events of each kind an export holds: what tells that one lacks what the others have.
@@ -34,5 +31,10 @@ std::vector<std::string> what_is_lacking(std::span<const TraceContent> exports);
 
 /// "processes 4002, 4003 and 4 more"; not of none.
 std::string untraced_text(const TraceContent& content);
+
+/// Of an export without a kernel: that it is, what it holds instead, why, as far as its own facts tell, and what to do.
+/// "Record CUDA" is no advice where CUDA was recorded. None of an export with kernels.
+std::optional<Warning> no_kernels_warning(const Database& database, const Metadata& metadata,
+                                          const StringTable& strings, const Trace& trace);
 
 }  // namespace nsys_explain::ingest

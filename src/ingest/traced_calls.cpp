@@ -1,17 +1,6 @@
-#include "ingest/traced_calls.hpp"
+#include "ingest/event_readers.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include "ingest/cpu_samples.hpp"
-#include "ingest/process_events.hpp"
-#include "ingest/table_scan.hpp"
 
 namespace nsys_explain::ingest {
 

@@ -1,35 +1,13 @@
 #include "nsys_explain/model/collective.hpp"
 
+#include "model/text.hpp"
 #include "nsys_explain/model/end_model.hpp"
 
 namespace nsys_explain {
 
 std::string_view operation_name(Operation operation) {
-  switch (operation) {
-    case Operation::all_reduce:
-      return "all_reduce";
-    case Operation::all_gather:
-      return "all_gather";
-    case Operation::reduce_scatter:
-      return "reduce_scatter";
-    case Operation::broadcast:
-      return "broadcast";
-    case Operation::reduce:
-      return "reduce";
-    case Operation::all_to_all:
-      return "all_to_all";
-    case Operation::gather:
-      return "gather";
-    case Operation::scatter:
-      return "scatter";
-    case Operation::send_recv:
-      return "send_recv";
-    case Operation::barrier:
-      return "barrier";
-    case Operation::unknown:
-      break;
-  }
-  return "unknown";
+  return name_in_order(operation, {"unknown", "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+                                   "all_to_all", "gather", "scatter", "send_recv", "barrier"});
 }
 
 bool is_synchronising(Operation operation) {
@@ -37,31 +15,11 @@ bool is_synchronising(Operation operation) {
 }
 
 std::string_view evidence_name(Evidence evidence) {
-  switch (evidence) {
-    case Evidence::nccl_payload:
-      return "nccl_payload";
-    case Evidence::mpi_call:
-      return "mpi_call";
-    case Evidence::order:
-      return "order";
-    case Evidence::kernel_name:
-      break;
-  }
-  return "kernel_name";
+  return name_in_order(evidence, {"nccl_payload", "mpi_call", "order", "kernel_name"});
 }
 
 std::string_view timing_source_name(TimingSource source) {
-  switch (source) {
-    case TimingSource::kernel:
-      return "kernel";
-    case TimingSource::projection:
-      return "projection";
-    case TimingSource::graph_node:
-      return "graph_node";
-    case TimingSource::host_call:
-      break;
-  }
-  return "host_call";
+  return name_in_order(source, {"kernel", "projection", "graph_node", "host_call"});
 }
 
 std::int64_t message_size_bytes(Operation operation, std::int64_t call_bytes, std::int64_t members) {

@@ -1,19 +1,11 @@
-#include "nsys_explain/model/fold_rows.hpp"
+#include "nsys_explain/model/shown_table.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <map>
 #include <numeric>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <variant>
 
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/job_report.hpp"
-#include "nsys_explain/model/lower_median.hpp"
-#include "nsys_explain/model/shown_table.hpp"
 
 namespace nsys_explain {
 

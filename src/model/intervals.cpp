@@ -1,8 +1,6 @@
 #include "nsys_explain/model/intervals.hpp"
 
-#include <algorithm>
-
-#include "nsys_explain/model/sorting.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain {
 

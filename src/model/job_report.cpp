@@ -1,12 +1,10 @@
 #include "nsys_explain/model/job_report.hpp"
 
-#include <map>
+#include <algorithm>
 
-#include "nsys_explain/model/critical_path.hpp"
-#include "nsys_explain/model/exposed_time.hpp"
+#include "model/shared_gpus.hpp"
 
 namespace nsys_explain {
-
 std::vector<Straggler*> everybody_late(std::vector<Straggler>& stragglers, std::vector<SuspectedStraggler>& suspects) {
   std::vector<Straggler*> late;
   for (Straggler& straggler : stragglers) late.push_back(&straggler);
@@ -51,6 +49,21 @@ std::string_view collective_phase_name(CollectivePhase phase) {
 std::string_view standstill_reason_name(StandstillReason reason) {
   constexpr std::array<std::string_view, standstill_reason_count> names{"blocking", "launch_paced", "not_told"};
   return names[static_cast<std::size_t>(reason)];
+}
+
+std::map<std::string, std::vector<std::int32_t>> shared_gpus_of(const JobReport& report) {
+  std::map<std::string, std::vector<std::int32_t>> ranks_of_gpu;
+  for (const TraceRankIdentity& rank : report.trace_ranks)
+    if (!rank.gpu_uuid.empty() && !rank.is_gpu_presumed) ranks_of_gpu[rank.gpu_uuid].push_back(rank.trace_rank);
+  std::erase_if(ranks_of_gpu, [](const auto& gpu) { return gpu.second.size() < 2; });
+  return ranks_of_gpu;
+}
+
+bool shares_its_gpu(const JobReport& report, std::int32_t trace_rank) {
+  const auto gpus = shared_gpus_of(report);
+  return std::any_of(gpus.begin(), gpus.end(), [&](const auto& gpu) {
+    return std::find(gpu.second.begin(), gpu.second.end(), trace_rank) != gpu.second.end();
+  });
 }
 
 }  // namespace nsys_explain

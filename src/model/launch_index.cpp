@@ -1,8 +1,6 @@
 #include "nsys_explain/model/launch_index.hpp"
 
-#include <algorithm>
-
-#include "nsys_explain/model/release.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain {
 namespace {

@@ -2,50 +2,21 @@
 
 #include <algorithm>
 
+#include "model/text.hpp"
+#include "nsys_explain/model/comparison.hpp"
 #include "nsys_explain/model/work.hpp"
 
 namespace nsys_explain {
-
 std::string_view status_name(InputStatus status) {
-  switch (status) {
-    case InputStatus::ok:
-      return "ok";
-    case InputStatus::degraded:
-      return "degraded";
-    case InputStatus::failed:
-      break;
-  }
-  return "failed";
+  return name_in_order(status, {"ok", "degraded", "failed"});
 }
 
 std::string_view rank_source_name(RankSource source) {
-  switch (source) {
-    case RankSource::user:
-      return "user";
-    case RankSource::mpi_ranks:
-      return "mpi_ranks";
-    case RankSource::nccl_payload:
-      return "nccl_payload";
-    case RankSource::environment:
-      return "environment";
-    case RankSource::file_name:
-      return "file_name";
-    case RankSource::file_order:
-      break;
-  }
-  return "file_order";
+  return name_in_order(source, {"user", "mpi_ranks", "nccl_payload", "environment", "file_name", "file_order"});
 }
 
 std::string_view clock_method_name(ClockMethod method) {
-  switch (method) {
-    case ClockMethod::collectives:
-      return "collectives";
-    case ClockMethod::host_clock:
-      return "host_clock";
-    case ClockMethod::utc:
-      break;
-  }
-  return "utc";
+  return name_in_order(method, {"collectives", "host_clock", "utc"});
 }
 
 std::string culprit_name(const Straggler& straggler) {
@@ -61,113 +32,33 @@ std::string place_text(const PlaceName& place) {
 }
 
 std::string_view doubt_name(Doubt doubt) {
-  switch (doubt) {
-    case Doubt::too_few_steps:
-      return "too_few_steps";
-    case Doubt::unseen:
-      return "unseen";
-  }
-  return "";
+  return name_in_order(doubt, {"too_few_steps", "unseen"});
 }
 
 std::string_view level_name(Level level) {
-  switch (level) {
-    case Level::gpu:
-      return "gpu";
-    case Level::node:
-      return "node";
-    case Level::rail:
-      return "rail";
-    case Level::rack:
-      return "rack";
-    case Level::pipeline_stage:
-      return "pipeline_stage";
-    case Level::expert_index:
-      return "expert_index";
-    case Level::tensor_index:
-      return "tensor_index";
-    case Level::data_index:
-      return "data_index";
-  }
-  return "gpu";
+  return name_in_order(level,
+                       {"gpu", "node", "rail", "rack", "pipeline_stage", "expert_index", "tensor_index", "data_index"});
 }
 
 std::string_view pattern_name(Pattern pattern) {
-  switch (pattern) {
-    case Pattern::persistent:
-      return "persistent";
-    case Pattern::transient:
-      return "transient";
-    case Pattern::periodic:
-      return "periodic";
-    case Pattern::rotating:
-      return "rotating";
-    case Pattern::unknown:
-      break;
-  }
-  return "unknown";
+  return name_in_order(pattern, {"persistent", "transient", "periodic", "rotating", "unknown"});
 }
 
 std::string_view cause_name(Cause cause) {
-  switch (cause) {
-    case Cause::slow_kernel:
-      return "slow_kernel";
-    case Cause::extra_work:
-      return "extra_work";
-    case Cause::uneven_work:
-      return "uneven_work";
-    case Cause::launch_starved:
-      return "launch_starved";
-    case Cause::sync_stall:
-      return "sync_stall";
-    case Cause::blocking_copy:
-      return "blocking_copy";
-    case Cause::allocation:
-      return "allocation";
-    case Cause::slow_link:
-      return "slow_link";
-    case Cause::profiler_overhead:
-      return "profiler_overhead";
-    case Cause::unknown:
-      break;
-  }
-  return "unknown";
+  return name_in_order(cause, {"slow_kernel", "extra_work", "uneven_work", "launch_starved", "sync_stall",
+                               "blocking_copy", "allocation", "slow_link", "profiler_overhead", "unknown"});
 }
 
 std::string_view severity_name(FindingSeverity severity) {
-  switch (severity) {
-    case FindingSeverity::high:
-      return "high";
-    case FindingSeverity::medium:
-      return "medium";
-    case FindingSeverity::low:
-      return "low";
-    case FindingSeverity::info:
-      break;
-  }
-  return "info";
+  return name_in_order(severity, {"high", "medium", "low", "info"});
 }
 
 std::string_view severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::info:
-      return "info";
-    case Severity::data_loss:
-      return "data_loss";
-    case Severity::error:
-      break;
-  }
-  return "error";
+  return name_in_order(severity, {"info", "data_loss", "error"});
 }
 
 std::string_view warning_source_name(WarningSource source) {
-  switch (source) {
-    case WarningSource::trace:
-      return "trace";
-    case WarningSource::analysis:
-      break;
-  }
-  return "analysis";
+  return name_in_order(source, {"trace", "analysis"});
 }
 
 std::span<const WorkPartMeaning, work_part_count> work_parts() {
@@ -191,6 +82,51 @@ std::span<const WorkPartMeaning, work_part_count> work_parts() {
       {WorkPart::pending, "pending", "the GPU was idle with its next work already launched"},
   }};
   return parts;
+}
+
+std::optional<double> Change::ratio() const {
+  if (!base || !current || *base == 0) return std::nullopt;
+  return *current / *base;
+}
+
+std::string_view verdict_name(ComparisonVerdict verdict) {
+  return name_in_order(verdict, {"same", "better", "worse", "unknown"});
+}
+
+double RunProfile::busy_ns() const {
+  double sum = 0;
+  for (const MeanTime& one : categories) sum += one.mean_ns;
+  return sum;
+}
+
+std::optional<double> RunProfile::mean_ns(std::string_view figure) const {
+  for (const MeanTime& one : rank_means_ns)
+    if (one.name == figure) return one.mean_ns;
+  return std::nullopt;
+}
+
+std::string_view trend_direction_name(TrendDirection direction) {
+  return name_in_order(direction, {"none", "rising", "falling", "too_few_runs"});
+}
+
+std::string_view part_name(ChangedPart part) {
+  return name_in_order(part, {"kernel_speed", "kernel_work", "copies", "idle", "graphs"});
+}
+
+std::string_view basis_name(ComparisonBasis basis) {
+  return name_in_order(basis, {"window", "step", "token"});
+}
+
+double Comparison::amount(const RunProfile& run) const {
+  switch (basis) {
+    case ComparisonBasis::token:
+      return run.tokens.value_or(1);
+    case ComparisonBasis::step:
+      return static_cast<double>(run.steps);
+    case ComparisonBasis::window:
+      break;
+  }
+  return 1;
 }
 
 }  // namespace nsys_explain

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <string>
-#include <vector>
 
 #include "nsys_explain/model/job_report.hpp"
 

@@ -11,14 +11,14 @@
 
 #include <fmt/format.h>
 
-#include "analysis/findings/job_verdict.hpp"
+#include "analysis/findings/findings.hpp"
 #include "analysis/problems/find_problems.hpp"
 #include "analysis/replay/lanes.hpp"
-#include "analysis/tables/gpu_counters.hpp"
-#include "analysis/verdict/stage_balance.hpp"
+#include "analysis/tables/tables.hpp"
+#include "analysis/verdict/job_delays.hpp"
 #include "analysis/waits/levels.hpp"
-#include "analysis/window/job_steps.hpp"
-#include "analysis/window/run_parts.hpp"
+#include "analysis/window/steps.hpp"
+#include "analysis/window/window.hpp"
 #include "clock/fit.hpp"
 #include "exchange/agree.hpp"
 #include "ingest/export_report.hpp"

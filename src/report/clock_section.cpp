@@ -1,17 +1,9 @@
+#include <cmath>
+
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "nsys_explain/model/names.hpp"
-#include "nsys_explain/model/table.hpp"
-#include "report/markdown_parts.hpp"
-#include "report/markdown_sections.hpp"
-#include "report/overview.hpp"
+#include "report/markdown.hpp"
 #include "report/report.hpp"
 #include "report/side_files.hpp"
 #include "report/text.hpp"
@@ -38,9 +30,8 @@ std::string lacking_sentence(const Table& members) {
     std::vector<std::pair<std::int64_t, std::int64_t>> ranks(missing_of.begin(), missing_of.end());
     std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
     std::string names;
-    for (std::size_t i = 0; i < std::min(ranks.size(), named_ranks); ++i) {
+    for (std::size_t i = 0; i < std::min(ranks.size(), named_ranks); ++i)
       names += fmt::format("{}rank {} lacks {}", i == 0 ? "" : ", ", ranks[i].first, format_count(ranks[i].second));
-    }
     if (ranks.size() > named_ranks) names += fmt::format(", and {} more", ranks.size() - named_ranks);
     text += wrap(fmt::format("{} missing in the middle of what was captured (lost, never done, or not matched): {}.",
                              missing == 1 ? "1 arrival is" : format_count(missing) + " arrivals are", names),
@@ -114,9 +105,8 @@ std::string mismatches_table(const Table& parted) {
 /// Who lacks what, and where members first part, as list items of report.md; empty where members agree.
 std::string mismatch_text(const std::vector<Table>& tables) {
   std::string text;
-  if (const Table* members = find_table(tables, "communicator_members")) {
+  if (const Table* members = find_table(tables, "communicator_members"))
     text += lacking_sentence(*members) + absent_sentence(*members);
-  }
   if (const Table* parted = find_table(tables, "communicator_mismatches")) text += mismatches_table(*parted);
   return text;
 }
@@ -186,9 +176,8 @@ std::string classes_table(const ClockResidual& residual) {
 }
 
 std::string residual_sentence(const ClockResidual& residual) {
-  if (!residual.held_out_p50_ns || !residual.held_out_p90_ns || !residual.held_out_max_ns) {
+  if (!residual.held_out_p50_ns || !residual.held_out_p90_ns || !residual.held_out_max_ns)
     return "No ends of collectives could be held out of the fit, so how well the clocks agree was not checked.";
-  }
   return fmt::format(
       "Ends of collectives held out of the fit differ by {} (median), {} (90% of them less) and {} (most), over {}.",
       format_duration(*residual.held_out_p50_ns), format_duration(*residual.held_out_p90_ns),

@@ -1,16 +1,12 @@
-#include "report/comparison_report.hpp"
+#include "report/report.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "report/comparison_text.hpp"
-#include "report/kernel_waterfall.hpp"
-#include "report/markdown_parts.hpp"
+#include "report/markdown.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {
@@ -250,9 +246,8 @@ std::string category_bars(const Comparison& comparison) {
   const std::vector<std::string> names = category_names(comparison);
   const auto colour = [](std::size_t c) { return palette[std::min(c, std::size(palette) - 1)]; };
   std::string out = "<ul class=\"legend\">";
-  for (std::size_t c = 0; c < names.size(); ++c) {
+  for (std::size_t c = 0; c < names.size(); ++c)
     out += fmt::format("<li><i style=\"background:{}\"></i>{}</li>", colour(c), html_text(names[c]));
-  }
   out += "</ul>\n";
   for (const RunProfile& run : comparison.runs) {
     out += fmt::format("<p class=\"run\">{}</p><div class=\"bar\">", html_text(run.name));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -54,9 +53,8 @@ std::string judgement(const Change& change) {
 }  // namespace
 
 std::string headline_text(const Comparison& comparison) {
-  if (comparison.side_by_side) {
+  if (comparison.side_by_side)
     return fmt::format("{} side by side", counted(static_cast<std::int64_t>(comparison.runs.size()), "run"));
-  }
   const Change& headline = comparison.headline;
   const std::string what = (headline.topic == "window"         ? "the "
                             : headline.topic == "output token" ? "an "
@@ -232,9 +230,8 @@ std::vector<std::string> explanation_texts(const Comparison& comparison) {
 
 std::vector<std::string> category_names(const Comparison& comparison) {
   std::map<std::string, double> sums;
-  for (const RunProfile& run : comparison.runs) {
+  for (const RunProfile& run : comparison.runs)
     for (const MeanTime& one : run.categories) sums[one.name] += one.mean_ns / comparison.amount(run);
-  }
   std::vector<std::string> names;
   for (const auto& [name, sum] : sums) names.push_back(name);
   std::stable_sort(names.begin(), names.end(),
@@ -243,9 +240,8 @@ std::vector<std::string> category_names(const Comparison& comparison) {
 }
 
 double category_time(const Comparison& comparison, const RunProfile& run, const std::string& category) {
-  for (const MeanTime& one : run.categories) {
+  for (const MeanTime& one : run.categories)
     if (one.name == category) return one.mean_ns / comparison.amount(run);
-  }
   return 0;
 }
 
@@ -270,9 +266,7 @@ ComparisonSection runs_section(const Comparison& comparison) {
                                            [](const RunProfile& run) { return run.tokens_per_second.has_value(); });
   ComparisonSection table{.title = "Runs", .titles = {"run", "ranks", "steps", "step", "window", "GPU busy"}};
   if (with_tokens) table.titles.emplace_back("GPU time per token");
-  if (with_throughput) {
-    table.titles.insert(table.titles.end(), {"measured per token", "of it on the GPU"});
-  }
+  if (with_throughput) table.titles.insert(table.titles.end(), {"measured per token", "of it on the GPU"});
   for (const RunProfile& run : comparison.runs) {
     const double busy = run.busy_ns();
     table.rows.push_back({run.name, format_count(run.trace_ranks), run.steps > 0 ? format_count(run.steps) : "-",

@@ -2,16 +2,13 @@
 
 #include <cstddef>
 #include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "nsys_explain/model/comparison.hpp"
 
-/// What the Markdown and the HTML of a comparison say in the same words.
+/// What the outputs of a comparison say.
 namespace nsys_explain::report {
+
+// What the Markdown and the HTML of a comparison say in the same words.
 
 /// "-" where there is none.
 std::string time_of(const std::optional<double>& value_ns);
@@ -52,5 +49,20 @@ std::string trend_text(const Trend& trend);
 std::vector<std::string> category_names(const Comparison& comparison);
 /// Time of a category in a run by the comparison's basis; 0 where it has none.
 double category_time(const Comparison& comparison, const RunProfile& run, const std::string& category);
+
+/// A text from a trace as HTML.
+std::string html_text(std::string_view text);
+
+/// Kernels of the current run by time, added up, each with its time in the base under it, as many as reach a share that
+/// the reader chooses. Needs no script. Empty where no run tells its kernels.
+std::string kernel_waterfall(const Comparison& comparison);
+/// Kernels of the base and of the current run under the roof that their GPUs' own metrics draw. Empty where neither has
+/// them.
+std::string kernel_rooflines(const Comparison& comparison);
+/// The rules of the page for both.
+std::string waterfall_style();
+
+/// What a dashboard shows first, a column per run and, of two, the change: GPU time, CPU time, what limits, frameworks.
+ComparisonSection key_figures_section(const Comparison& comparison);
 
 }  // namespace nsys_explain::report

@@ -1,22 +1,13 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <numeric>
-#include <set>
-#include <string_view>
-#include <variant>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "model/schema/declaration.hpp"
 #include "report/json_parts.hpp"
 #include "report/page.hpp"
-#include "report/page_moments.hpp"
-#include "report/page_views.hpp"
-#include "report/report.hpp"
 
 namespace nsys_explain::report {
 namespace {
@@ -81,9 +72,8 @@ std::vector<std::size_t> rows_to_show(const Table& table, std::size_t rows_in_al
   const bool of_all = shows_every_rank(table.schema, rows_in_all, distinct);
   const std::size_t each = std::max<std::size_t>(1, limit / (of_all ? distinct : followed.size()));
   std::map<std::int64_t, std::size_t> taken;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
+  for (std::size_t r = 0; r < ranks.size(); ++r)
     if ((of_all || followed.contains(ranks[r])) && ++taken[ranks[r]] <= each) rows.push_back(r);
-  }
   return rows;
 }
 

@@ -1,12 +1,7 @@
-#include <map>
-#include <string>
-
 #include <fmt/format.h>
 
-#include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/names.hpp"
-#include "report/json_parts.hpp"
-#include "report/next_steps.hpp"
+#include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/side_files.hpp"
 

@@ -1,10 +1,6 @@
 #include "report/json_parts.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <variant>
 
 #include "model/schema/host.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -100,9 +96,8 @@ Json matching_json(const std::vector<Table>& tables) {
       if (gaps[m] > 0) lacking.push_back(known_of(*members, m));
     }
   }
-  if (const Table* parted = find_table(tables, "communicator_mismatches")) {
+  if (const Table* parted = find_table(tables, "communicator_mismatches"))
     for (std::size_t row = 0; row < parted->row_count(); ++row) mismatches.push_back(known_of(*parted, row));
-  }
   Json matching = {{"missing_arrivals", missing},
                    {"outside_windows", outside},
                    {"members_without_trace", absent},

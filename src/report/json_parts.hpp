@@ -1,12 +1,8 @@
 #pragma once
 
-#include <cstddef>
 #include <functional>
+
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/table.hpp"

@@ -1,18 +1,11 @@
-#include "report/markdown_sections.hpp"
+#include "report/markdown.hpp"
+
+#include <cmath>
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <utility>
-#include <variant>
-#include <vector>
-
-#include "model/p_value_text.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/names.hpp"
-#include "report/markdown_parts.hpp"
-#include "report/next_steps.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
 
@@ -44,9 +37,8 @@ std::string bandwidth(const std::optional<double>& gbs) {
 /// A command that can be copied though it spans lines.
 std::string shell_lines(const std::string& command) {
   std::string lines = wrap(command, "  ", "    ", 96);
-  for (std::size_t end = lines.find('\n'); end + 1 < lines.size(); end = lines.find('\n', end + 3)) {
+  for (std::size_t end = lines.find('\n'); end + 1 < lines.size(); end = lines.find('\n', end + 3))
     lines.insert(end, " \\");
-  }
   return lines;
 }
 
@@ -62,10 +54,6 @@ std::string rank_list(const std::vector<std::int32_t>& ranks) {
   }
   return plain_text(result, 30);
 }
-
-}  // namespace
-
-namespace {
 
 /// A finding without what only the JSON needs: the evidence of those that matter, most of the first. `told_next`: what
 /// to do by the verdict, which is not told again.
@@ -235,9 +223,8 @@ std::string host_processes_section(const JobReport& report) {
 
 std::string inputs_section(const JobReport& report) {
   std::vector<InputReport> problems;
-  for (const InputReport& input : report.inputs) {
+  for (const InputReport& input : report.inputs)
     if (input.status != InputStatus::ok) problems.push_back(input);
-  }
   if (problems.empty()) return {};
   std::stable_sort(problems.begin(), problems.end(),
                    [](const InputReport& a, const InputReport& b) { return a.status > b.status; });

@@ -1,10 +1,8 @@
-#include "report/next_steps.hpp"
+#include "report/overview.hpp"
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 #include <numeric>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -12,9 +10,8 @@
 #include "model/schema/host.hpp"
 #include "model/schema/job.hpp"
 #include "model/shared_gpus.hpp"
-#include "model/shell_quoted.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/names.hpp"
-#include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
 
@@ -130,7 +127,7 @@ std::string when(const JobReport& report) {
 }
 
 /// Of 28 steps it can be proved that the last quarter differs: 2 / C(28, 7), at some 100 places, is below the 0.001 of
-/// ChangeCriteria (analysis/statistics/change_points.hpp).
+/// ChangeCriteria (analysis/statistics/significance.hpp).
 constexpr std::int64_t enough_steps = 28;
 
 std::string over_time(const JobReport& report) {

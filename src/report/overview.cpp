@@ -1,10 +1,9 @@
 #include "report/overview.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <map>
+
+#include <fmt/format.h>
 
 #include "model/schema/job.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -126,9 +125,8 @@ std::string matching_quality(const JobReport& report) {
   std::string sentence = counted(report.instances, "collective") + " matched";
   if (report.partial > 0)
     sentence += fmt::format(": {} complete, {} partial", format_count(report.complete), format_count(report.partial));
-  if (report.unmatched_arrivals > 0) {
+  if (report.unmatched_arrivals > 0)
     sentence += fmt::format("; {} without counterpart", counted(report.unmatched_arrivals, "arrival"));
-  }
   if (report.withheld_arrivals > 0)
     sentence += fmt::format("; {} withheld, as nothing says which communicator they belong to",
                             counted(report.withheld_arrivals, "arrival"));
@@ -158,9 +156,8 @@ std::string clock_quality(const JobReport& report) {
     text += fmt::format("; ends of collectives agree within {} (90% of them)",
                         format_duration(*clock.residual.held_out_p90_ns));
   }
-  if (clock.smallest_skew_ns) {
+  if (clock.smallest_skew_ns)
     text += fmt::format("; delays below {} are not seen", format_duration(*clock.smallest_skew_ns));
-  }
   if (unrelated > 0) {
     text += fmt::format("; {} related to no other: no lateness is stated for {}",
                         unrelated == 1 ? "1 session is" : format_count(unrelated) + " sessions are",

@@ -6,7 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "nsys_explain/model/stream_of_calls.hpp"
+#include "model/text.hpp"
+#include "nsys_explain/model/trace.hpp"
 #include "nsys_explain/model/utf8.hpp"
 #include "report/text.hpp"
 
@@ -34,25 +35,7 @@ std::string shown(std::string_view text) {
 }
 
 std::string_view category_of(TimelineKind kind) {
-  switch (kind) {
-    case TimelineKind::compute:
-      return "compute";
-    case TimelineKind::communication:
-      return "communication";
-    case TimelineKind::copy:
-      return "copy";
-    case TimelineKind::graph:
-      return "graph";
-    case TimelineKind::range:
-      return "nvtx";
-    case TimelineKind::call:
-      return "call";
-    case TimelineKind::wait:
-      return "wait";
-    case TimelineKind::counter:
-      break;
-  }
-  return "counter";
+  return name_in_order(kind, {"compute", "communication", "copy", "graph", "counter", "nvtx", "call", "wait"});
 }
 
 /// What a track is called, and where it stands among those of its trace rank.
@@ -146,14 +129,12 @@ PerfettoTrace::Track& PerfettoTrace::track(std::string& out, std::int32_t trace_
 
 std::string PerfettoTrace::begin(const std::map<std::string, std::string>& facts) {
   std::string out = R"({"displayTimeUnit":"ns","otherData":{)";
-  for (const auto& [name, fact] : facts) {
+  for (const auto& [name, fact] : facts)
     out += fmt::format("{}{}:{}", out.back() == '{' ? "" : ",", json_string(name), json_string(fact));
-  }
   out += "},\"traceEvents\":[\n";
   std::string processes;
-  for (const auto& [host, process_id] : process_of_host_) {
+  for (const auto& [host, process_id] : process_of_host_)
     processes += process_metadata(process_id, "host " + (host.empty() ? "unknown" : host));
-  }
   for (const auto& [number, rank] : ranks_) processes += process_metadata(rank.process_id, rank.name);
   return out + processes.substr(std::min(processes.size(), separator.size()));
 }

@@ -1,20 +1,12 @@
 #pragma once
 
-#include <cstdint>
-#include <limits>
 #include <map>
-#include <span>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <vector>
 
 #include "nsys_explain/model/collective.hpp"
-#include "nsys_explain/model/critical_path.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/report_detail.hpp"
-#include "nsys_explain/model/timeline.hpp"
+#include "nsys_explain/model/report_parts.hpp"
 
 /// A timeline of the whole job in Google's Trace Event Format, which ui.perfetto.dev and chrome://tracing open. One
 /// object with a list of events, as text that is made piece by piece: nothing grows with the number of events.

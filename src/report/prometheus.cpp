@@ -1,16 +1,7 @@
-#include <fmt/format.h>
-
-#include <array>
 #include <chrono>
-#include <cstdint>
-#include <cstdio>
 #include <iterator>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
+
+#include <fmt/format.h>
 
 #include "model/schema/links.hpp"
 #include "nsys_explain/model/names.hpp"
@@ -160,9 +151,8 @@ void add_clock(Exposition& exposition, const ClockResidual& residual) {
 }
 
 Operation operation_of(std::string_view name) {
-  for (int value = 0; value <= static_cast<int>(Operation::barrier); ++value) {
+  for (int value = 0; value <= static_cast<int>(Operation::barrier); ++value)
     if (operation_name(static_cast<Operation>(value)) == name) return static_cast<Operation>(value);
-  }
   return Operation::unknown;
 }
 

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <cstddef>
 #include <map>
-#include <set>
-#include <string>
-#include <string_view>
 
+#include "nsys_explain/model/comparison.hpp"
 #include "nsys_explain/model/job_report.hpp"
+#include "nsys_explain/model/table.hpp"
 
 /// Pure functions from the result to text. They read no file, no clock and no environment.
 namespace nsys_explain::report {
@@ -66,5 +64,43 @@ std::string csv_rows(const Table& chunk);
 /// 1234567 -> "1.235 ms": three or four significant digits and a unit that fits.
 std::string format_duration(Nanoseconds duration_ns);
 std::string format_bytes(std::int64_t bytes);
+
+// Pure functions from a comparison of runs to text.
+
+std::string comparison_to_json(const Comparison& comparison);
+std::string comparison_to_markdown(const Comparison& comparison);
+/// One self-contained page without scripts.
+std::string comparison_to_html(const Comparison& comparison);
+/// The verdict in one or two lines.
+std::string comparison_summary(const Comparison& comparison);
+
+// Tables as a person or a script reads them in a terminal. Pure functions.
+
+struct TextStyle {
+  bool colour = false;          ///< ANSI colours, for terminals
+  std::size_t cell_width = 60;  ///< longer text loses its middle
+};
+
+/// Aligned columns with a heading line; durations and bytes with units, numbers to the right. Ends with a newline.
+std::string table_text(const Table& table, const TextStyle& style);
+
+/// An array of one object per row, keys in column order; missing times and non-finite numbers are null.
+std::string table_json(const Table& table);
+
+/// Units of nsys' --timeunit.
+enum class TimeUnit { nsec, usec, msec, sec };
+
+/// The table with its columns of nanoseconds in another unit, whose names end in it: wait_ns -> wait_us. What is
+/// missing stays so. In nsec only the texts change: bare numbers.
+Table in_time_unit(Table table, TimeUnit unit);
+
+/// The rows of `table` whose integer column holds `value`; all others are left out.
+Table rows_where(const Table& table, std::string_view column, std::int64_t value);
+
+/// At most `count` rows, those with the largest value of an integer column first; ties stay in their order.
+Table largest_rows(const Table& table, std::string_view column, std::size_t count);
+
+/// The first `count` rows.
+Table first_rows(const Table& table, std::size_t count);
 
 }  // namespace nsys_explain::report

@@ -1,16 +1,12 @@
 #include "report/side_files.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <numeric>
-#include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 
-#include "report/markdown_parts.hpp"
+#include "report/markdown.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
 

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "nsys_explain/model/job_report.hpp"
-#include "nsys_explain/model/table.hpp"
 #include "report/json_parts.hpp"
 
 /// What files beside the traces told: requests (--requests), NCCL's own log (--nccl-log). Empty and null where none was

@@ -1,8 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +6,6 @@
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/model/utf8.hpp"
 #include "report/json_parts.hpp"
-#include "report/next_steps.hpp"
 #include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
@@ -52,7 +47,7 @@ std::string other_findings(const JobReport& report) {
 }
 
 /// Commands that can be copied, each with what it should show as the shell's comment.
-std::string do_next(const std::vector<NextStep>& steps) {
+std::string next_lines(const std::vector<NextStep>& steps) {
   std::string text = steps.empty() ? "" : "Do next:\n";
   for (const NextStep& step : steps) {
     const std::string command = "  " + plain_text(step.command, longest_verdict), comment = "  # " + step.expect;
@@ -87,7 +82,7 @@ std::string to_summary(const JobReport& report, std::string_view output_director
   std::string out = wrap(plain_text(report.verdict.text, longest_verdict), "", "  ", line_width);
   if (!report.verdict.next.empty())
     out += wrap("Next: " + plain_text(report.verdict.next, longest_verdict), "", "  ", line_width);
-  out += do_next(next_steps(report, output_directory)) + other_findings(report);
+  out += next_lines(next_steps(report, output_directory)) + other_findings(report);
   if (const std::vector<std::string> answers = short_answers(report); !answers.empty())
     out += wrap(fmt::format("{}", fmt::join(answers, " ")), "", "  ", line_width);
   out += wrap(quality(report, overview), "", "  ", line_width);

@@ -1,24 +1,17 @@
-#include "report/table_text.hpp"
+#include "report/report.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
-#include <map>
 #include <numeric>
-#include <set>
 #include <stdexcept>
 #include <type_traits>
-#include <variant>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "model/p_value_text.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/utf8.hpp"
-#include "report/report.hpp"
 #include "report/text.hpp"
 
 namespace nsys_explain::report {
@@ -194,9 +187,8 @@ Table in_time_unit(Table table, TimeUnit unit) {
 Table rows_where(const Table& table, std::string_view name, std::int64_t value) {
   const auto& values = column<std::int64_t>(table, name);
   std::vector<std::size_t> rows;
-  for (std::size_t row = 0; row < values.size(); ++row) {
+  for (std::size_t row = 0; row < values.size(); ++row)
     if (values[row] == value) rows.push_back(row);
-  }
   return with_rows(table, rows);
 }
 

@@ -1,11 +1,9 @@
 #include "report/text.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <vector>
+
+#include <fmt/format.h>
 
 #include "nsys_explain/model/utf8.hpp"
 #include "report/report.hpp"

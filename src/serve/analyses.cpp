@@ -1,9 +1,6 @@
 #include "serve/analyses.hpp"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <stdexcept>
 #include <system_error>
 
 #include <fcntl.h>
@@ -16,7 +13,7 @@
 #include "pipeline/tool_rank/job.hpp"
 #include "pipeline/tool_rank/own_files.hpp"
 #include "pipeline/tool_rank/own_process.hpp"
-#include "serve/child_process.hpp"
+#include "serve/processes.hpp"
 #include "serve/refusal.hpp"
 #include "serve/report_tree.hpp"
 #include "serve/upload.hpp"
@@ -66,9 +63,8 @@ std::size_t entries_in(const fs::path& directory) {
 /// What an analysis said, by the names that its exports were uploaded with.
 std::string without_directory(std::string text, const fs::path& directory) {
   for (const std::string& prefix : {(directory / "exports").string() + '/', directory.string() + '/'}) {
-    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at)) {
+    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at))
       text.erase(at, prefix.size());
-    }
   }
   return text.size() > kept_problems ? text.substr(text.size() - kept_problems) : text;
 }
@@ -144,9 +140,8 @@ void Analyses::check_while_locked(const std::string& name) const {
   }
   const auto waiting = std::count_if(analyses_.begin(), analyses_.end(),
                                      [](const auto& a) { return a->state == AnalysisState::queued; });
-  if (waiting >= options_.queue) {
+  if (waiting >= options_.queue)
     throw Refusal(429, fmt::format("{} analyses wait already", waiting), "so this one is not taken", "try again later");
-  }
 }
 
 nlohmann::ordered_json Analyses::add(AnalysisInput input) {
@@ -178,18 +173,16 @@ nlohmann::ordered_json Analyses::describe(const Analysis& analysis) const {
       return other->id < analysis.id && other->state <= AnalysisState::running;
     });
   }
-  if (analysis.state == AnalysisState::running) {
+  if (analysis.state == AnalysisState::running)
     status["traces_read"] = entries_in(analysis.directory / "report" / "shards");
-  }
   if (analysis.exports > 0) status["traces"] = analysis.exports;
   if (!analysis.message.empty()) status["message"] = analysis.message;
   return status;
 }
 
 Analyses::Analysis& Analyses::find(std::int64_t id) const {
-  for (const auto& analysis : analyses_) {
+  for (const auto& analysis : analyses_)
     if (analysis->id == id) return *analysis;
-  }
   throw Refusal(404, fmt::format("there is no analysis {}", id), "so nothing is known of it",
                 "/api/v1/analyses lists them; those before the service was started are forgotten");
 }

@@ -1,21 +1,18 @@
 #pragma once
 
 #include <condition_variable>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <sys/types.h>
 #include <nlohmann/json.hpp>
 
 #include "ingest/staging.hpp"
-#include "serve/service_options.hpp"
+#include "serve/serve.hpp"
 
 namespace nsys_explain::serve {
 

@@ -1,11 +1,9 @@
-#include "serve/connections.hpp"
+#include "serve/http_server.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include <netdb.h>
 #include <sys/epoll.h>

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
-#include <optional>
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -14,8 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "model/text.hpp"
 #include "serve/refusal.hpp"
-#include "serve/request_checks.hpp"
+#include "serve/requests.hpp"
 
 namespace nsys_explain::serve {
 namespace {
@@ -136,10 +135,8 @@ std::optional<std::int64_t> body_length(const httplib::Request& request) {
   if (request.has_header("Transfer-Encoding") || request.get_header_value_count("Content-Length") > 1)
     return std::nullopt;
   if (!request.has_header("Content-Length")) return 0;
-  const std::string text = request.get_header_value("Content-Length");
-  std::int64_t length = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
-  return error == std::errc() && end == text.data() + text.size() && length >= 0 ? std::optional(length) : std::nullopt;
+  const auto length = integer_of(request.get_header_value("Content-Length"));
+  return length && *length >= 0 ? length : std::nullopt;
 }
 
 /// Lets a client that still sends read its answer: else the system would take it back.

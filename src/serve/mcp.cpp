@@ -1,16 +1,12 @@
 #include "serve/mcp.hpp"
 
 #include <algorithm>
-#include <array>
 #include <istream>
 #include <ostream>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include "pipeline/tool_rank/own_process.hpp"
-#include "serve/foreign_json.hpp"
-#include "serve/history.hpp"
 #include "serve/refusal.hpp"
 #include "serve/tools.hpp"
 
@@ -208,9 +204,8 @@ std::string McpServer::tool_text(const std::string& tool, const Json& arguments,
   std::string report = named_report(arguments, "report");
   if (report.empty()) {
     const std::vector<std::string> names = answers_.names();
-    if (names.size() != 1) {
+    if (names.size() != 1)
       throw Refusal(400, "no report is named", "and it is not one only that could be meant", "tool reports lists them");
-    }
     report = names.front();
   }
   const auto reply = answers_.ask(report, {{"ask", "tool"}, {"tool", tool}, {"arguments", arguments}});

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <iosfwd>
-#include <optional>
-#include <string>
 
 #include "serve/answers.hpp"
 

@@ -1,10 +1,4 @@
-#include "serve/openapi.hpp"
-
-#include <array>
-#include <string>
-#include <utility>
-
-#include "serve/report_answers.hpp"
+#include "serve/pages.hpp"
 
 namespace nsys_explain::serve {
 namespace {
@@ -97,9 +91,8 @@ std::string openapi_json() {
        {"what_if", "What mending would save, by replay"},
        {"capture_advice", "What to capture differently"},
        {"tables", "Which tables there are"}}};
-  for (const auto& [part, summary] : parts) {
+  for (const auto& [part, summary] : parts)
     paths[std::string("/api/v1/reports/{name}/") + part]["get"] = operation(summary, "200", Json::array({name}));
-  }
   paths["/api/v1/reports/{name}/tables/{table}"]["get"] =
       operation("Rows of a table", "200", table_parameters(Json::array({name})));
   paths["/api/v1/compare"]["get"] = operation("What changed between two reports, beyond the noise", "200", two);

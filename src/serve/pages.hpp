@@ -1,13 +1,12 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "serve/answers.hpp"
-#include "serve/history.hpp"
+#include "serve/report_answers.hpp"
 
-/// The dashboard: pages made here, which need no script to be read.
+/// Pages and files of the service.
 namespace nsys_explain::serve {
+
+// The dashboard: pages made here, which need no script to be read.
 
 /// Reports with verdict, saving, step, ranks and date, of one job with its steps over time; what may be started and
 /// what runs.
@@ -22,5 +21,8 @@ std::string problem_page(const Json& error);
 extern const char* const style_sheet;
 extern const char* const list_script;
 extern const char* const drop_script;
+
+/// The description of the programming interface.
+std::string openapi_json();
 
 }  // namespace nsys_explain::serve

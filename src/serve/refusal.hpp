@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 namespace nsys_explain::serve {
 
 /// What somebody sent, as far as an answer repeats it: its beginning, not within a character.
@@ -34,5 +36,23 @@ Refusal refusal_of(int status, std::string_view sentence);
 
 /// {"error": {"problem", "why", "what_to_do"}}
 std::string error_json(const Refusal& refusal);
+
+/// JSON that somebody sent; discarded where it is none, or nested deeper than anything that has a meaning here: it is
+/// copied and written by functions that call themselves.
+inline nlohmann::ordered_json parse_foreign_json(const std::string& text) {
+  constexpr int deepest = 32;
+  struct TooDeep {};
+  try {
+    return nlohmann::ordered_json::parse(
+        text,
+        [](int depth, nlohmann::ordered_json::parse_event_t, nlohmann::ordered_json&) {
+          if (depth > deepest) throw TooDeep();
+          return true;
+        },
+        false);
+  } catch (const TooDeep&) {
+    return nlohmann::ordered_json(nlohmann::ordered_json::value_t::discarded);
+  }
+}
 
 }  // namespace nsys_explain::serve

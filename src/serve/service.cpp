@@ -1,11 +1,7 @@
 #include "serve/service.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <istream>
 #include <ostream>
 #include <thread>
 
@@ -13,15 +9,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "model/text.hpp"
 #include "pipeline/tool_rank/own_process.hpp"
-#include "serve/foreign_json.hpp"
-#include "serve/history.hpp"
-#include "serve/openapi.hpp"
 #include "serve/pages.hpp"
-#include "serve/refusal.hpp"
-#include "serve/request_checks.hpp"
-#include "serve/token.hpp"
-#include "serve/upload.hpp"
 
 namespace nsys_explain::serve {
 namespace {
@@ -85,10 +75,8 @@ void answered(const httplib::Request& request, httplib::Response& response, cons
 }
 
 std::int64_t id_of(const std::string& text) {
-  std::int64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc() || end != text.data() + text.size()) throw nothing_there();
-  return id;
+  if (const auto id = integer_of(text)) return *id;
+  throw nothing_there();
 }
 
 /// Refuses parameters that mean nothing, lest a mistyped one goes unnoticed.
@@ -148,9 +136,8 @@ Service::Service(const ServiceOptions& options)
       before_all(request);
       const Target target = parse_target(request.target);
       if (request.method == "GET" || request.method == "HEAD") return get(request, target, response);
-      if (request.method == "DELETE" && target.segments.size() == 4 && target.segments[2] == "analyses") {
+      if (request.method == "DELETE" && target.segments.size() == 4 && target.segments[2] == "analyses")
         return send_json(response, 200, analyses().cancel(id_of(target.segments[3])));
-      }
       if (request.method != "POST")
         throw Refusal(405, fmt::format("there is no {} here", beginning_of(request.method)), "so nothing is done",
                       "/openapi.json lists what there is");
@@ -331,9 +318,8 @@ void Service::post(const httplib::Request& request, httplib::Response& response,
     return send(response, 200, reply->json, json_type);
   }
   if (request.path != "/api/v1/analyses" && request.path != "/mcp") throw nothing_there();
-  if (!is_json_type(request.get_header_value("Content-Type"))) {
+  if (!is_json_type(request.get_header_value("Content-Type")))
     throw Refusal(415, "the body is not said to be JSON", "so it is not read", "send Content-Type: application/json");
-  }
   std::string body;
   const bool is_whole = read([&](const char* bytes, std::size_t count) {
     body.append(bytes, count);

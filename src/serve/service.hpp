@@ -1,18 +1,8 @@
 #pragma once
 
-#include <filesystem>
-#include <iosfwd>
-#include <memory>
-#include <optional>
-#include <string>
-
-#include "serve/analyses.hpp"
-#include "serve/answers.hpp"
 #include "serve/http_server.hpp"
 #include "serve/mcp.hpp"
-#include "serve/service_options.hpp"
-#include "serve/target.hpp"
-#include "serve/upload.hpp"
+#include "serve/requests.hpp"
 
 namespace nsys_explain::serve {
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "model/text.hpp"
 #include "nsys_explain/model/time.hpp"
 #include "serve/refusal.hpp"
 
@@ -29,21 +30,14 @@ bool is_column_name(std::string_view text) {
 }
 
 std::int64_t number_of(const std::string& name, const std::string& text, std::int64_t least, std::int64_t most) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || number < least || number > most) {
-    throw meaningless(fmt::format("{} is '{}' and no number from {} to {}", name, beginning_of(text), least, most));
-  }
-  return number;
+  const auto number = integer_of(text);
+  if (number && *number >= least && *number <= most) return *number;
+  throw meaningless(fmt::format("{} is '{}' and no number from {} to {}", name, beginning_of(text), least, most));
 }
 
 template <class Part>
 void for_each_name(std::string_view names, const Part& part) {
-  while (!names.empty()) {
-    const std::size_t end = std::min(names.find(','), names.size());
-    part(names.substr(0, end));
-    names.remove_prefix(std::min(end + 1, names.size()));
-  }
+  while (!names.empty()) part(next_part(names, ','));
 }
 
 constexpr std::pair<std::string_view, Comparison> comparisons[] = {
@@ -79,11 +73,7 @@ struct Number {
 Number parsed_number(const Condition& condition) {
   const std::string& text = condition.value;
   const char* const last = text.data() + text.size();
-  Number number;
-  std::int64_t integer = 0;
-  if (const auto [end, error] = std::from_chars(text.data(), last, integer); error == std::errc() && end == last) {
-    number.integer = integer;
-  }
+  Number number{integer_of(text)};
   const auto [end, error] = std::from_chars(text.data(), last, number.real);
   if (text.empty() || error != std::errc() || end != last || condition.comparison == Comparison::contains) {
     throw meaningless(fmt::format("column {} holds numbers and '{}' cannot be compared with them", condition.column,
@@ -143,9 +133,8 @@ std::vector<std::int64_t> places_of(const TextColumn& texts) {
   std::iota(sorted.begin(), sorted.end(), std::size_t{0});
   std::sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) { return distinct[a] < distinct[b]; });
   std::vector<std::int64_t> place_of_code(distinct.size()), places;
-  for (std::size_t place = 0; place < sorted.size(); ++place) {
+  for (std::size_t place = 0; place < sorted.size(); ++place)
     place_of_code[sorted[place]] = static_cast<std::int64_t>(place);
-  }
   for (const std::uint32_t code : texts.codes()) places.push_back(place_of_code[code]);
   return places;
 }
@@ -192,13 +181,11 @@ void sort_first_rows(const ColumnLookup& lookup, const std::vector<Order>& order
 
 Condition parse_condition(std::string_view text) {
   const std::size_t at = text.find_first_of("!<>=~");
-  if (at == std::string_view::npos || !is_column_name(text.substr(0, at))) {
+  if (at == std::string_view::npos || !is_column_name(text.substr(0, at)))
     throw meaningless(fmt::format("where is '{}' and no comparison of a column", beginning_of(text)));
-  }
   for (const auto& [word, comparison] : comparisons) {
-    if (text.substr(at).starts_with(word)) {
+    if (text.substr(at).starts_with(word))
       return {std::string(text.substr(0, at)), comparison, std::string(text.substr(at + word.size()))};
-    }
   }
   throw meaningless(fmt::format("where is '{}' and no comparison of a column", beginning_of(text)));
 }

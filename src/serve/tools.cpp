@@ -1,7 +1,6 @@
 #include "serve/tools.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include <fmt/format.h>
@@ -43,18 +42,15 @@ std::int64_t number_argument(const Json& arguments, const char* name) {
 /// Arguments of the tool `table` as those of an address.
 TableQuery query_of(const Json& arguments) {
   std::vector<std::pair<std::string, std::string>> parameters;
-  for (const char* name : {"columns", "order"}) {
+  for (const char* name : {"columns", "order"})
     if (const std::string text = text_argument(arguments, name); !text.empty()) parameters.emplace_back(name, text);
-  }
   for (const char* name : {"limit", "offset"}) {
-    if (arguments.contains(name) && !arguments[name].is_null()) {
+    if (arguments.contains(name) && !arguments[name].is_null())
       parameters.emplace_back(name, std::to_string(number_argument(arguments, name)));
-    }
   }
   if (const auto where = arguments.find("where"); where != arguments.end() && where->is_array()) {
-    for (const Json& condition : *where) {
+    for (const Json& condition : *where)
       parameters.emplace_back("where", condition.is_string() ? condition.get<std::string>() : condition.dump());
-    }
   } else if (const std::string text = text_argument(arguments, "where"); !text.empty()) {
     parameters.emplace_back("where", text);
   }
@@ -186,9 +182,8 @@ void tell_table(ToolText& text, Report& report, const Json& arguments) {
 void tell_capture_advice(ToolText& text, const Report& report) {
   const Json advice = report.document().value("capture_advice", Json::array());
   if (advice.empty()) text.add("nothing is missing in what was captured");
-  for (std::size_t i = 0; i < advice.size(); ++i) {
+  for (std::size_t i = 0; i < advice.size(); ++i)
     if (!text.add(object_line(fmt::format("report.json#/capture_advice/{}", i), advice[i], 600))) return;
-  }
 }
 
 }  // namespace

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "serve/history.hpp"
 #include "serve/report_answers.hpp"
 
 /// What an assistant is told. Every figure stands behind the row that holds it: `ranks[5]: wait_ns=1234` is column

@@ -1,13 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <functional>
-#include <mutex>
 #include <optional>
-#include <set>
-#include <string>
-#include <string_view>
 
 #include "serve/analyses.hpp"
 #include "serve/refusal.hpp"

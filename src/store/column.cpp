@@ -1,17 +1,12 @@
 #include "store/column.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <stdexcept>
-#include <string>
-#include <variant>
-#include <vector>
+
+#include <fmt/format.h>
 
 #include "nsys_explain/model/time.hpp"
-#include "store/encoded_rows.hpp"
 
 namespace nsys_explain::store {
 
@@ -71,9 +66,8 @@ Object chunked_properties(const ColumnLayout& layout) {
 void write_attribute_of(hid_t object, std::string_view object_name, const std::string& name, hid_t type,
                         const Object& space, const void* value) {
   const std::string where = fmt::format("{}@{}", object_name, name);
-  if (checked(H5Aexists(object, name.c_str()), "look for", where) > 0) {
+  if (checked(H5Aexists(object, name.c_str()), "look for", where) > 0)
     checked(H5Adelete(object, name.c_str()), "replace", where);
-  }
   const Object attribute =
       own(H5Acreate2(object, name.c_str(), type, space.id(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, "create", where);
   checked(H5Awrite(attribute.id(), type, value), "write", where);
@@ -201,9 +195,8 @@ ColumnLayout layout_of(ColumnKind kind, std::size_t rows, std::size_t longest_te
   ColumnLayout layout{.width = sizeof(std::int64_t), .is_text = kind == ColumnKind::text};
   if (layout.is_text) layout.width = text_width(longest_text);
   const std::size_t row_bytes = layout.width > 0 ? layout.width : text_reference_bytes;
-  if (rows > compact_bytes / row_bytes) {
+  if (rows > compact_bytes / row_bytes)
     layout.chunk_rows = std::min({std::bit_floor(chunk_bytes / row_bytes), slab_rows, rows});
-  }
   return layout;
 }
 
@@ -228,9 +221,7 @@ void check_rows(const Table& rows, const TableSchema& schema, const std::vector<
           name));
     }
     const ColumnLayout layout = layout_of(column.kind, length, longest_texts.at(c));
-    if (layout.is_text && layout.width > 0) {
-      check_texts(name, std::get<TextColumn>(rows.columns[c]), layout.width);
-    }
+    if (layout.is_text && layout.width > 0) check_texts(name, std::get<TextColumn>(rows.columns[c]), layout.width);
   }
 }
 

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <span>
-#include <string>
-#include <string_view>
-
-#include "nsys_explain/model/table.hpp"
 #include "store/encoded_rows.hpp"
 #include "store/hdf5_object.hpp"
 

@@ -1,15 +1,11 @@
 #include "store/encoded_rows.hpp"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <new>
-#include <span>
-#include <variant>
+
+#include <zlib.h>
 
 #include "nsys_explain/model/utf8.hpp"
 #include "store/column.hpp"
@@ -27,9 +23,8 @@ template <class Number>
 void place_numbers(std::span<const Number> numbers, std::size_t value_stride, std::size_t byte_stride, char* place) {
   for (std::size_t b = 0; b < sizeof(Number); ++b) {
     char* const of_byte = place + b * byte_stride;
-    for (std::size_t v = 0; v < numbers.size(); ++v) {
+    for (std::size_t v = 0; v < numbers.size(); ++v)
       of_byte[v * value_stride] = static_cast<char>(std::bit_cast<std::uint64_t>(numbers[v]) >> (8 * b));
-    }
   }
 }
 

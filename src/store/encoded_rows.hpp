@@ -1,13 +1,6 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/table_extent.hpp"
 
 /// Rows as they lie in a store, shuffled and compressed: what takes the time of writing, done without the file, so that
 /// every tool rank and every thread can.

@@ -1,17 +1,14 @@
 #include "store/store_reader.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <stdexcept>
-#include <utility>
+
+#include <fmt/format.h>
 
 #include "store/encoded_rows.hpp"
 #include "store/hdf5_object.hpp"
-#include "store/own_values.hpp"
 
 namespace nsys_explain::store {
 
@@ -255,9 +252,8 @@ struct StoreReader::State {
     for (const std::string& column : columns) table.schema.columns.push_back(all.columns[all.index_of(column)]);
     run([&] {
       const Object from = group(all.name);
-      for (const ColumnSchema& column : table.schema.columns) {
+      for (const ColumnSchema& column : table.schema.columns)
         table.columns.push_back(read_column(from, all.name, column, rows));
-      }
       return 0;
     });
     return table;
@@ -272,9 +268,8 @@ StoreReader::StoreReader(const std::string& path, const std::string& name) : sta
         fmt::format("cannot read {}: {}; name the store.h5 that a run of nsys-explain-mpi wrote", state_->name, why));
   };
   std::error_code failure;
-  if (!std::filesystem::is_regular_file(path, failure)) {
+  if (!std::filesystem::is_regular_file(path, failure))
     throw refuse(failure ? failure.message() : std::string("it is no regular file"));
-  }
   state_->file_bytes = std::filesystem::file_size(path, failure);
   if (failure) throw refuse(failure.message());
   try {
@@ -285,9 +280,8 @@ StoreReader::StoreReader(const std::string& path, const std::string& name) : sta
     state_->file = own(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose, "open", path);
     if (H5Aexists(state_->file.id(), "schema_version") <= 0) throw refuse("it is HDF5, but no store");
     Entries entries = entries_of(state_->file.id(), path);
-    if (!entries.links.empty()) {
+    if (!entries.links.empty())
       throw refuse(fmt::format("'{}' in it is a link that may lead to other files", entries.links.front()));
-    }
     state_->names = std::move(entries.tables);
   } catch (const Hdf5Error& error) {
     throw refuse(error.what());

@@ -1,12 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "nsys_explain/model/table.hpp"
 

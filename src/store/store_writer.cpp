@@ -1,16 +1,12 @@
 #include "store/store_writer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <stdexcept>
-#include <utility>
-#include <vector>
+
+#include <fmt/format.h>
 
 #include "store/column.hpp"
-#include "store/hdf5_object.hpp"
 
 namespace nsys_explain::store {
 
@@ -50,9 +46,8 @@ void check_names(const TableSchema& schema) {
   if (schema.name.empty()) refuse("has no name");
   if (schema.columns.empty()) refuse("has no columns");
   for (const ColumnSchema& column : schema.columns) {
-    if (column.name.empty() || column.name == "." || column.name.find('/') != std::string::npos) {
+    if (column.name.empty() || column.name == "." || column.name.find('/') != std::string::npos)
       refuse(fmt::format("has a column named '{}'", column.name));
-    }
   }
 }
 
@@ -102,9 +97,7 @@ struct StoreWriter::State {
   }
 
   Object open_or_create(const std::string& name) const {
-    if (name == "/" || exists(name)) {
-      return own(H5Oopen(file.id(), name.c_str(), H5P_DEFAULT), H5Oclose, "open", name);
-    }
+    if (name == "/" || exists(name)) return own(H5Oopen(file.id(), name.c_str(), H5P_DEFAULT), H5Oclose, "open", name);
     return create_group(name);
   }
 
@@ -150,9 +143,8 @@ struct StoreWriter::State {
         std::vector<std::size_t> rows(taken);
         std::iota(rows.begin(), rows.end(), row);
         append_rows(table.pending, chunk, rows);
-        if (table.pending.row_count() == slab) {
+        if (table.pending.row_count() == slab)
           write_slab(table, encode_rows(std::exchange(table.pending, make_table(table.schema)), table.extent, 0, slab));
-        }
       }
       row += taken;
     }
@@ -178,9 +170,8 @@ struct StoreWriter::State {
   }
 
   static void write_slab(OpenTable& table, const EncodedRows& slab) {
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    for (std::size_t c = 0; c < table.columns.size(); ++c)
       table.columns[c].write(slab.columns[c], table.written, slab.rows);
-    }
     table.written += slab.rows;
   }
 

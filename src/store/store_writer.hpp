@@ -1,12 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-
-#include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/table_extent.hpp"
 #include "store/encoded_rows.hpp"
 
 /// The only module that knows HDF5. One group per table, one dataset per column: chunked and deflated, or compact where

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "analysis/questions/question.hpp"
 #include "model/schema/declaration.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "exchange/communicator.hpp"
 #include "fuzz/hostile.hpp"
-#include "ingest/inspector_log.hpp"
+#include "ingest/side_files.hpp"
 #include "pipeline/attribute/rank_comparison.hpp"
 #include "pipeline/tool_rank/job.hpp"
 #include "pipeline/tool_rank/user_options.hpp"

@@ -24,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As src/pipeline/tool_rank/record_directory.cpp lays out a record; written down a second time, since a forger does so, too.
+/// As src/pipeline/tool_rank/record_directory.cpp lays out a record; written down a second time, since a forger does
+/// so, too.
 struct Header {
   std::array<char, 16> magic;
   std::uint64_t key_size, bytes_size, digest;

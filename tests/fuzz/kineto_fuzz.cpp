@@ -5,8 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ingest/kineto/collective_call.hpp"
-#include "ingest/kineto/event_splitter.hpp"
+#include "ingest/kineto/export_kineto.hpp"
 #include "ingest/kineto/trace_event.hpp"
 
 /// libFuzzer target: the input is a trace in JSON. Whatever its bytes, it is split into the same events in one piece

@@ -5,12 +5,9 @@
 #include <string>
 
 #include "nsys_explain/model/time.hpp"
-#include "serve/foreign_json.hpp"
 #include "serve/refusal.hpp"
-#include "serve/request_checks.hpp"
+#include "serve/requests.hpp"
 #include "serve/table_query.hpp"
-#include "serve/target.hpp"
-#include "serve/token.hpp"
 
 /// libFuzzer target: the input is what a client sends, its first line the target of a request, the rest a header or a
 /// body. Whatever its bytes, it is refused or understood: what was read is the same once it is written and read again,

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
 #include "nsys_explain/model/diagnostic.hpp"
@@ -40,8 +38,8 @@ struct Discovery {
 };
 
 /// Expands files, directories (their *.sqlite, or their *.json and *.json.gz where there is no export and no report;
-/// not recursive) and quoted patterns (glob.hpp). A name that exists
-/// literally wins over its meaning as a pattern. Placeholders of nsys' own output names (placeholders.hpp) are put in
+/// not recursive) and quoted patterns (file_names.hpp). A name that exists
+/// literally wins over its meaning as a pattern. Placeholders of nsys' own output names are put in
 /// first, so that the name given to nsys finds what it wrote. A report file (.nsys-rep, .qdrep) stands for the export
 /// beside it. Never throws for a bad argument: it becomes a failed or absent input with a message. A function of the
 /// set of arguments: their order does not matter. With `take_reports` a report without an export beside it is an input,

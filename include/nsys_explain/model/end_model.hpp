@@ -1,11 +1,8 @@
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "nsys_explain/model/collective.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain {
 

@@ -1,21 +1,10 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "nsys_explain/model/collective.hpp"
-#include "nsys_explain/model/critical_path.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
-#include "nsys_explain/model/exposed_time.hpp"
 #include "nsys_explain/model/identity.hpp"
 #include "nsys_explain/model/report_detail.hpp"
+#include "nsys_explain/model/report_parts.hpp"
 #include "nsys_explain/model/shown_table.hpp"
-#include "nsys_explain/model/slow_link.hpp"
-#include "nsys_explain/model/slowdown.hpp"
-#include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/time.hpp"
 #include "nsys_explain/model/work.hpp"
 
 /// The result of one run as plain data: what report.json, report.md, report.html and the store's summaries are made of.

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "nsys_explain/model/job_report.hpp"
 
 /// The words of docs/outputs.md for the model's enumerations: in report.json, and where report.md shows them.

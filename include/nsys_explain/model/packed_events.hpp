@@ -3,8 +3,6 @@
 #include <array>
 #include <bit>
 #include <compare>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <iterator>
@@ -13,9 +11,8 @@
 #include <tuple>
 #include <type_traits>
 #include <unordered_map>
-#include <vector>
 
-#include "nsys_explain/model/sorting.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain {

@@ -1,16 +1,10 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
+#include <array>
 #include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "nsys_explain/model/text_column.hpp"
 
@@ -149,5 +143,24 @@ class RowWriter {
   Table& table_;
   std::size_t column_ = 0;
 };
+
+/// How much a table will hold, known before its first row is written.
+struct TableExtent {
+  std::size_t rows = 0;
+  std::vector<std::size_t> longest_texts;  ///< of each column, bytes; 0 for numbers
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(rows, longest_texts);
+  }
+};
+
+TableExtent extent_of(const Table& table);
+
+/// As docs/outputs.md and the service's answers call it.
+constexpr std::string_view column_kind_name(ColumnKind kind) {
+  constexpr std::array<std::string_view, 4> names{"integer", "time", "real", "text"};
+  return names[static_cast<std::size_t>(kind)];
+}
 
 }  // namespace nsys_explain

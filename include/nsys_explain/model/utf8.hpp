@@ -20,4 +20,7 @@ bool repair_utf8(std::string_view text, std::string& repaired);
 /// `text`, repaired where it has to be.
 std::string valid_utf8(std::string_view text);
 
+/// The label without what makes every single range of PyTorch unique: ", op_id = 42", ", seq = 7", ", sizes = [...]".
+std::string_view range_name(std::string_view label);
+
 }  // namespace nsys_explain

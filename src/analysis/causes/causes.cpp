@@ -1,17 +1,11 @@
 #include "analysis/causes/causes.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <numeric>
-#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/causes/compute_difference.hpp"
-#include "nsys_explain/model/lower_median.hpp"
-#include "nsys_explain/model/names.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -41,9 +35,8 @@ std::vector<const CaseMember*> comparable(std::span<const CaseMember> members, c
   }
   same_kernels = !same.empty();
   if (same_kernels) return same;
-  for (const auto& [hash, group] : groups) {
+  for (const auto& [hash, group] : groups)
     if (group.size() >= 2 && group.size() * 2 >= all.size()) return group;
-  }
   return all;
 }
 
@@ -59,9 +52,8 @@ Nanoseconds compute_excess(const StragglerCase& one) {
 /// More of each part, without what is behind only.
 std::array<Nanoseconds, work_part_count> more_of(const StragglerCase& one) {
   std::array<Nanoseconds, work_part_count> more{};
-  for (std::size_t part = 0; part < work_part_count; ++part) {
+  for (std::size_t part = 0; part < work_part_count; ++part)
     more[part] = std::int64_t{one.straggler.profile.parts_ns[part]} - std::int64_t{one.peer.profile.parts_ns[part]};
-  }
   Nanoseconds& compute = more[static_cast<std::size_t>(WorkPart::compute)];
   compute = std::min(compute, compute_excess(one));
   return more;
@@ -319,9 +311,8 @@ CauseVerdict decide_cause(std::span<const StragglerCase> cases, const Divergence
   if (most_part == 0) return result;
 
   std::vector<const StragglerCase*> speaking;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
+  for (std::size_t i = 0; i < cases.size(); ++i)
     if (verdicts[i].counts && verdicts[i].cause == result.cause) speaking.push_back(&cases[i]);
-  }
   std::string range;
   if (divergence != nullptr) {
     const Nanoseconds more_ns = mean_more(speaking, result.part) * divergence->cases;

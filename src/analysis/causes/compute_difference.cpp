@@ -1,20 +1,14 @@
-#include "analysis/causes/compute_difference.hpp"
+#include "analysis/causes/causes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
-#include <optional>
-#include <string_view>
-#include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "model/kernel_name.hpp"
 #include "model/schema/gpu.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "model/text.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -1,16 +1,11 @@
 #include "analysis/compare/comparison.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "analysis/compare/kernel_changes.hpp"
-#include "analysis/compare/trend.hpp"
-#include "analysis/statistics/ratio_noise.hpp"
+#include "analysis/statistics/significance.hpp"
 #include "analysis/statistics/statistics.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
@@ -110,9 +105,7 @@ std::vector<Weighted> changes_by_name(const std::string& topic, const Durations&
     Change change{topic, name, "mean_ns", {}, {}, {}, true, false};
     if (before != base.end()) change.base = mean_duration(before->second);
     if (after != current.end()) change.current = mean_duration(after->second);
-    if (change.base && change.current) {
-      change.estimate = ratio_of_means(before->second, after->second, in_both);
-    }
+    if (change.base && change.current) change.estimate = ratio_of_means(before->second, after->second, in_both);
     judge(change, tolerance);
     double executions = 0;
     for (const auto& [rank, one] : (after != current.end() ? after : before)->second) executions += one.count;
@@ -139,9 +132,8 @@ using Series = std::map<std::string, std::vector<double>>;
 std::vector<Weighted> changes_of_series(const std::string& topic, const std::string& figure, const Series& base,
                                         const Series& current, double tolerance) {
   std::set<std::string> names;
-  for (const Series* series : {&base, &current}) {
+  for (const Series* series : {&base, &current})
     for (const auto& [name, values] : *series) names.insert(name);
-  }
   std::vector<Weighted> changes;
   for (const std::string& name : names) {
     const auto before = base.find(name), after = current.find(name);
@@ -259,9 +251,8 @@ Change headline_of_steps(Comparison& comparison, const std::vector<double>& befo
     return headline;
   }
   std::vector<double> of_bases;
-  for (std::size_t r = 0; r + 1 < comparison.runs.size(); ++r) {
+  for (std::size_t r = 0; r + 1 < comparison.runs.size(); ++r)
     if (comparison.runs[r].step_ns) of_bases.push_back(*comparison.runs[r].step_ns);
-  }
   widen(*headline.estimate, spread(of_bases), of_bases.size());
   return headline;
 }
@@ -271,9 +262,8 @@ void compare_rank_means(Comparison& comparison, double tolerance) {
   for (const MeanTime& figure : comparison.current().rank_means_ns) {
     std::vector<double> of_bases;
     for (std::size_t r = 0; r + 1 < comparison.runs.size(); ++r) {
-      if (const auto value = comparison.runs[r].mean_ns(figure.name)) {
+      if (const auto value = comparison.runs[r].mean_ns(figure.name))
         of_bases.push_back(*value / comparison.amount(comparison.runs[r]));
-      }
     }
     Change change{"rank time",
                   fmt::format("{}, per {}", over_ranks, basis_name(comparison.basis)),
@@ -339,9 +329,8 @@ void compare_tables(Comparison& comparison, const RunTables& base, const RunTabl
 Comparison compare_runs(std::vector<RunTables> bases, RunTables current, const ComparisonOptions& options) {
   Comparison comparison;
   comparison.side_by_side = options.side_by_side;
-  for (RunTables& base : bases) {
+  for (RunTables& base : bases)
     if (auto note = drop_unlike_steps(base, current)) comparison.notes.push_back(std::move(*note));
-  }
   for (const RunTables& base : bases) comparison.runs.push_back(profile_run(base));
   comparison.runs.push_back(profile_run(current));
   complete_profiles(comparison, options);

@@ -1,13 +1,8 @@
-#include "analysis/compare/kernel_changes.hpp"
+#include "analysis/compare/comparison.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
-#include <set>
-#include <string>
-#include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,11 +1,10 @@
-#include "analysis/compare/table_difference.hpp"
+#include "analysis/compare/comparison.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <stdexcept>
-#include <utility>
 
 #include <fmt/format.h>
 

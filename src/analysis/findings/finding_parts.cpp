@@ -1,21 +1,16 @@
 #include "analysis/findings/finding_parts.hpp"
 
 #include <algorithm>
-#include <string_view>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/findings/finding_sizes.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/shared_gpus.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/names.hpp"
 #include "nsys_explain/model/regex.hpp"
 
 namespace nsys_explain::analysis {
-
 namespace {
 
 /// "(-21.8%, 95% interval 21.7 to 21.9%)"; where nothing tells an interval "(-72.6%)".
@@ -280,6 +275,42 @@ std::string tell_cause(const JobReport& report, const Straggler& late) {
   return late.pattern != Pattern::transient
              ? text
              : text + fmt::format(", in steps {} to {}", *late.first_step, *late.last_step);
+}
+
+std::string_view LatePart::beside() const {
+  return time_ns > 0 ? ", besides that of ranks that are late by it" : "";
+}
+
+void LatePart::add_to(std::vector<std::string>& evidence) const {
+  if (time_ns > 0)
+    evidence.push_back(fmt::format("besides, {} more than is usual on rank{} {}: see the findings about them",
+                                   gpu_time(time_ns), ranks.size() == 1 ? "" : "s", rank_list(ranks)));
+}
+
+Windows windows_of(const JobReport& report) {
+  Windows windows;
+  std::map<std::int32_t, Nanoseconds> of_rank;
+  std::map<std::pair<std::string_view, std::uint64_t>, Nanoseconds> longest_ns;  // by process
+  for (const RankSummary& rank : report.ranks) {
+    windows.ranks_ns += rank.budget.window_ns;
+    of_rank[rank.trace_rank] = rank.budget.window_ns;
+  }
+  for (const TraceRankIdentity& rank : report.trace_ranks) {
+    Nanoseconds& longest = longest_ns[{rank.key.path, rank.key.global_pid}];
+    longest = std::max(longest, of_rank[rank.trace_rank]);
+  }
+  for (const auto& [process, window_ns] : longest_ns) windows.processes_ns += window_ns;
+  windows.processes = longest_ns.size();
+  return windows;
+}
+
+std::string rank_list(const std::vector<std::int32_t>& ranks) {
+  constexpr std::size_t named_ranks = 8;
+  const std::size_t shown = std::min(ranks.size(), named_ranks);
+  std::string text =
+      fmt::format("{}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (shown < ranks.size()) text += fmt::format(" and {} more", ranks.size() - shown);
+  return text;
 }
 
 }  // namespace nsys_explain::analysis

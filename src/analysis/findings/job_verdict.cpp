@@ -1,24 +1,12 @@
-#include "analysis/findings/job_verdict.hpp"
+#include "analysis/findings/findings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cstdint>
 #include <iterator>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/missing_findings.hpp"
-#include "analysis/findings/straggler_findings.hpp"
-#include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

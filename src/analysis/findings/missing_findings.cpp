@@ -1,21 +1,10 @@
-#include "analysis/findings/missing_findings.hpp"
+#include "analysis/findings/findings.hpp"
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {

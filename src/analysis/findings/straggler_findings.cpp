@@ -1,23 +1,14 @@
-#include "analysis/findings/straggler_findings.hpp"
+#include "analysis/findings/findings.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
-#include <utility>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/causes/attributed_time.hpp"
-#include "analysis/causes/long_waits.hpp"
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/links/slow_links.hpp"
-#include "model/p_value_text.hpp"
+#include "analysis/links/links.hpp"
 #include "model/schema/job.hpp"
 #include "model/shared_gpus.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {

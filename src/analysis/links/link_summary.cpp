@@ -1,19 +1,16 @@
-#include "analysis/links/link_summary.hpp"
+#include "analysis/links/links.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
-#include <set>
 #include <stdexcept>
-#include <tuple>
 
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
-#include "analysis/statistics/lag_correlation.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/schema/links.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 
@@ -156,9 +153,7 @@ const std::vector<LinkPeak>& known_link_peaks() {
 std::vector<LinkPeak> parse_link_peaks(std::string_view text) {
   std::vector<LinkPeak> peaks;
   for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    std::string_view line = next_part(text);
     line = trimmed(line.substr(0, line.find('#')));
     if (line.empty()) continue;
     double gbs = 0;
@@ -176,9 +171,8 @@ std::vector<LinkPeak> parse_link_peaks(std::string_view text) {
 
 std::optional<double> nvlink_peak_gbs(const std::vector<LinkPeak>& own, std::string_view gpu_name) {
   for (const auto* peaks : {&own, &known_link_peaks()}) {
-    for (const LinkPeak& peak : *peaks) {
+    for (const LinkPeak& peak : *peaks)
       if (gpu_name.find(peak.gpu_name_part) != std::string_view::npos) return peak.nvlink_gbs;
-    }
   }
   return std::nullopt;
 }

@@ -1,12 +1,7 @@
-#include "analysis/links/link_traffic.hpp"
+#include "analysis/links/links.hpp"
 
 #include <algorithm>
-#include <array>
-#include <limits>
-#include <map>
-#include <string_view>
 
-#include "analysis/statistics/lag_correlation.hpp"
 #include "model/schema/links.hpp"
 #include "nsys_explain/model/intervals.hpp"
 

@@ -1,12 +1,6 @@
-#include "analysis/links/messages.hpp"
+#include "analysis/links/links.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,9 +58,8 @@ Table byte_matrix_table(const std::vector<Table>& tables) {
   const auto& own_rank = column(*messages, schema::messages.own_rank);
   const auto& peer = column(*messages, schema::messages.peer);
   std::map<std::pair<std::string, std::int64_t>, std::int64_t> trace_rank_of;
-  for (std::size_t row = 0; row < messages->row_count(); ++row) {
+  for (std::size_t row = 0; row < messages->row_count(); ++row)
     if (own_rank[row] >= 0) trace_rank_of.try_emplace({communicator[row], own_rank[row]}, trace_rank[row]);
-  }
   std::map<std::pair<std::int64_t, std::int64_t>, std::pair<Sum, Sum>> pairs;
   for (std::size_t row = 0; row < messages->row_count(); ++row) {
     const auto other = trace_rank_of.find({communicator[row], peer[row]});

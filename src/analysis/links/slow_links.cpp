@@ -1,15 +1,14 @@
-#include "analysis/links/slow_links.hpp"
+#include "analysis/links/links.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/waits/waits.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/end_model.hpp"
 
 namespace nsys_explain::analysis {
@@ -132,9 +131,8 @@ std::vector<RankSet> judge_groups(std::span<const TransferGroup> groups, std::sp
     if (comparable) judge_class(members, members_sets, names);
   }
   std::vector<RankSet> result;
-  for (auto& [ranks, set] : sets) {
+  for (auto& [ranks, set] : sets)
     if (set.compared > 0) result.push_back(std::move(set));
-  }
   return result;
 }
 
@@ -144,9 +142,8 @@ std::set<CandidatePlace> candidates_of(const RankSet& set) {
   const auto add_all = [&](const std::vector<std::int32_t>& members, LinkPlace single, LinkPlace pair) {
     for (std::size_t i = 0; i < members.size(); ++i) {
       for (const LinkScope scope : {LinkScope::any, own}) candidates.insert({single, scope, members[i], members[i]});
-      for (std::size_t k = i + 1; members.size() <= most_paired && k < members.size(); ++k) {
+      for (std::size_t k = i + 1; members.size() <= most_paired && k < members.size(); ++k)
         candidates.insert({pair, LinkScope::any, members[i], members[k]});
-      }
     }
   };
   add_all(set.trace_ranks, LinkPlace::rank, LinkPlace::rank_pair);
@@ -207,9 +204,8 @@ const Explanation* most_telling(const std::vector<Explanation>& explanations,
 std::vector<std::string> hosts_of(std::span<const std::int32_t> trace_ranks, const NodeOfRank& node_of,
                                   std::span<const std::string> hosts) {
   std::set<std::int32_t> nodes;
-  for (const std::int32_t rank : trace_ranks) {
+  for (const std::int32_t rank : trace_ranks)
     if (const auto node = node_of.find(rank); node != node_of.end()) nodes.insert(node->second);
-  }
   std::vector<std::string> names;
   for (const std::int32_t node : nodes) names.push_back(hosts[static_cast<std::size_t>(node)]);
   return names;
@@ -237,9 +233,8 @@ SlowLink make_link(const std::vector<RankSet>& sets, const std::vector<std::size
     link.place = candidate.place;
     link.scope = candidate.scope;
     if (link.place == LinkPlace::node || link.place == LinkPlace::node_pair) {
-      for (const auto& [rank, node] : node_of) {
+      for (const auto& [rank, node] : node_of)
         if (node == candidate.first || node == candidate.second) link.trace_ranks.push_back(rank);
-      }
     } else {
       link.trace_ranks = {candidate.first};
       if (link.place == LinkPlace::rank_pair) link.trace_ranks.push_back(candidate.second);
@@ -279,31 +274,11 @@ SlowLink make_link(const std::vector<RankSet>& sets, const std::vector<std::size
 }
 
 std::string_view place_name(LinkPlace place) {
-  switch (place) {
-    case LinkPlace::rank:
-      return "rank";
-    case LinkPlace::rank_pair:
-      return "rank_pair";
-    case LinkPlace::node:
-      return "node";
-    case LinkPlace::node_pair:
-      return "node_pair";
-    case LinkPlace::group:
-      break;
-  }
-  return "group";
+  return name_in_order(place, {"rank", "rank_pair", "node", "node_pair", "group"});
 }
 
 std::string_view scope_name(LinkScope scope) {
-  switch (scope) {
-    case LinkScope::any:
-      return "any";
-    case LinkScope::within_node:
-      return "within_node";
-    case LinkScope::between_nodes:
-      break;
-  }
-  return "between_nodes";
+  return name_in_order(scope, {"any", "within_node", "between_nodes"});
 }
 
 }  // namespace
@@ -312,9 +287,8 @@ std::vector<SlowLink> find_slow_links(std::span<const TransferGroup> groups, std
                                       const NodeOfRank& node_of, std::span<const std::string> hosts) {
   const std::vector<RankSet> sets = judge_groups(groups, names, node_of);
   std::vector<std::size_t> open;
-  for (std::size_t s = 0; s < sets.size(); ++s) {
+  for (std::size_t s = 0; s < sets.size(); ++s)
     if (sets[s].is_slow()) open.push_back(s);
-  }
   std::vector<SlowLink> links;
   while (!open.empty()) {
     const std::vector<Explanation> explanations = explanations_of(sets, open);
@@ -322,9 +296,8 @@ std::vector<SlowLink> find_slow_links(std::span<const TransferGroup> groups, std
     std::vector<std::size_t> explained{open.front()};
     double lost_ns = sets[open.front()].lost_ns;
     for (const Explanation& explanation : explanations) {
-      if (std::tuple(explanation.explained.size(), explanation.lost_ns) <= std::tuple(explained.size(), lost_ns)) {
+      if (std::tuple(explanation.explained.size(), explanation.lost_ns) <= std::tuple(explained.size(), lost_ns))
         continue;
-      }
       explained = explanation.explained;
       lost_ns = explanation.lost_ns;
     }

@@ -2,30 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <set>
-#include <span>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
-#include "analysis/findings/missing_findings.hpp"
-#include "analysis/findings/overlap_reasons.hpp"
-#include "analysis/findings/stage_findings.hpp"
-#include "analysis/findings/straggler_findings.hpp"
-#include "analysis/links/slow_links.hpp"
+#include "analysis/findings/findings.hpp"
+#include "analysis/links/links.hpp"
 #include "analysis/questions/question.hpp"
 #include "model/schema/gpu.hpp"
-#include "nsys_explain/model/job_report.hpp"
-#include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "nsys_explain/model/job_report.hpp"
 
 namespace nsys_explain::analysis {

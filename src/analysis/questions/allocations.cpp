@@ -1,13 +1,8 @@
 #include "analysis/questions/question.hpp"
 
-#include <cstdint>
 #include <numeric>
-#include <string_view>
 
-#include <fmt/format.h>
-
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

@@ -1,6 +1,6 @@
 #include "analysis/questions/question.hpp"
 
-#include "analysis/tables/host_calls.hpp"
+#include "analysis/tables/tables.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

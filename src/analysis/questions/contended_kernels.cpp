@@ -1,19 +1,12 @@
 #include "analysis/questions/question.hpp"
 
-#include <algorithm>
-#include <vector>
-
-#include <fmt/format.h>
-
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
-#include "analysis/trace/contention.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis::questions {
 namespace {
 
-/// Compute kernels alike (name, grid, block), alone and beside collectives (contention.hpp), what is lost most first.
+/// Compute kernels alike (name, grid, block), alone and beside collectives (rank_events.hpp), what is lost most first.
 Table contended_kernels_table(const RankEvents& events) {
   std::vector<ContendedKernels> rows = contended_kernels(events);
   std::erase_if(rows, [](const ContendedKernels& row) { return row.lost_ns() <= 0; });

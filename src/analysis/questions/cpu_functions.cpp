@@ -1,16 +1,7 @@
 #include "analysis/questions/question.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "analysis/tables/host_calls.hpp"
-#include "analysis/trace/cpu_samples.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/tables/tables.hpp"
+#include "analysis/trace/host_activity.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

@@ -1,20 +1,6 @@
 #include "analysis/questions/question.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
-
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {
@@ -74,7 +60,7 @@ struct Returned {
   Nanoseconds first_ns = 0;
 };
 
-/// At the first trace rank of the process (host_calls.hpp).
+/// At the first trace rank of the process (tables.hpp).
 Table cuda_errors_table(const RankEvents& events) {
   Table table = make_table(schema::cuda_errors);
   if (!speaks_for_process(events.process, events.device)) return table;

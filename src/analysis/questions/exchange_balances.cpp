@@ -1,11 +1,10 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <cstdint>
 
 #include <fmt/format.h>
 
-#include "analysis/links/messages.hpp"
+#include "analysis/links/links.hpp"
 #include "model/schema/links.hpp"
 
 namespace nsys_explain::analysis::questions {

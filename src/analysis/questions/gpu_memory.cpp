@@ -1,16 +1,6 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <limits>
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
 #include "model/schema/gpu.hpp"

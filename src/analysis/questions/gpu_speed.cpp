@@ -2,20 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <span>
-#include <string>
 
-#include <fmt/format.h>
-
-#include "analysis/causes/attributed_time.hpp"
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/late_parts.hpp"
-#include "analysis/verdict/gpu_speed.hpp"
-#include "model/p_value_text.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
 #include "model/schema/gpu.hpp"
 #include "model/shared_gpus.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "model/text.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis::questions {
 namespace {

@@ -1,14 +1,8 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <map>
-#include <string>
-#include <utility>
 
-#include <fmt/format.h>
-
-#include "analysis/causes/attributed_time.hpp"
-#include "analysis/findings/finding_sizes.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis::questions {

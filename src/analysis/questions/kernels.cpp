@@ -1,20 +1,12 @@
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/missing_findings.hpp"
+#include "analysis/findings/findings.hpp"
 #include "analysis/questions/question.hpp"
-#include "model/kernel_name.hpp"
 #include "model/schema/gpu.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/regex.hpp"
 
 namespace nsys_explain::analysis::questions {

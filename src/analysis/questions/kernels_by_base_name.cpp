@@ -1,5 +1,3 @@
-#include <utility>
-
 #include "analysis/questions/question.hpp"
 #include "model/schema/gpu.hpp"
 

@@ -1,17 +1,8 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <string>
-#include <string_view>
-#include <utility>
-
-#include <fmt/format.h>
 
 #include "analysis/findings/finding_parts.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis::questions {

@@ -1,12 +1,8 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <vector>
 
-#include <fmt/format.h>
-
-#include "analysis/findings/late_parts.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

@@ -1,6 +1,6 @@
 #include "analysis/questions/question.hpp"
 
-#include "analysis/tables/os_runtime.hpp"
+#include "analysis/tables/tables.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

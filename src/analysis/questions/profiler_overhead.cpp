@@ -1,13 +1,9 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <utility>
 
-#include <fmt/format.h>
-
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
-#include "analysis/tables/os_runtime.hpp"
+#include "analysis/findings/finding_parts.hpp"
+#include "analysis/tables/tables.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "analysis/trace/rank_events.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/shown_table.hpp"

@@ -1,15 +1,9 @@
 #include "analysis/questions/question.hpp"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
-
-#include "analysis/findings/late_parts.hpp"
-#include "analysis/tables/run_facts.hpp"
+#include "analysis/findings/finding_parts.hpp"
+#include "analysis/tables/tables.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {

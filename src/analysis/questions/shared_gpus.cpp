@@ -1,11 +1,5 @@
 #include "analysis/questions/question.hpp"
 
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
-
 #include "analysis/findings/finding_parts.hpp"
 #include "model/schema/job.hpp"
 #include "model/shared_gpus.hpp"

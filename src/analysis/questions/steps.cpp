@@ -2,18 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
-
-#include "analysis/causes/attributed_time.hpp"
-#include "analysis/findings/finding_sizes.hpp"
-#include "analysis/findings/late_parts.hpp"
-#include "model/p_value_text.hpp"
+#include "analysis/findings/finding_parts.hpp"
 #include "model/schema/job.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis::questions {
 namespace {

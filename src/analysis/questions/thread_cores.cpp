@@ -1,19 +1,8 @@
 #include "analysis/questions/question.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-
-#include <fmt/format.h>
-
 #include "analysis/findings/finding_parts.hpp"
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/tables/host_calls.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/tables/tables.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis::questions {
@@ -74,7 +63,7 @@ void add_sampled(const std::vector<CpuSample>& samples, CoresByThread& threads) 
   threads.merge(sampled);
 }
 
-/// At the first trace rank of the process (host_calls.hpp): by the scheduler's record where there is one of the thread,
+/// At the first trace rank of the process (tables.hpp): by the scheduler's record where there is one of the thread,
 /// else by its CPU samples.
 Table thread_cores_table(const RankEvents& events) {
   constexpr std::int64_t not_told = -1;

@@ -8,7 +8,7 @@
 
 namespace nsys_explain::analysis {
 
-/// Compute that takes longer beside collectives: when these wait for less long, it is over earlier (contention.hpp).
+/// Compute that takes longer beside collectives: when these wait for less long, it is over earlier (rank_events.hpp).
 ///
 ///     work    [..............]        of 100 us 60 are beside the collective, of which a fifth, 12 us, is lost;
 ///     reduce        [wait....[..]     entered by all 30 us earlier, 30 are beside, and 6 us are lost: 6 us less

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "analysis/replay/job_graph.hpp"
-#include "nsys_explain/model/critical_path.hpp"
+#include "nsys_explain/model/report_parts.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "model/hash.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -212,7 +212,7 @@ class ArrivalComparison {
       const bool is_last = p + 1 == graph_.pieces() || graph_.rank_of[p + 1] != graph_.rank_of[p];
       if (here.kind != PieceKind::collective && !is_last) continue;
       if (const std::size_t arrival = arrival_of(p); arrival != none) {
-        // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
+        // Ends of transfers differ from member to member on healthy links, too (see links.hpp).
         if (here.kind == PieceKind::collective && (over_next_step || graph_.arrival_of(p).slow_link))
           excess[p].gpu_ns = transfer_ns[arrival];
         share_evenly(gpu_ns[arrival], gpu_parts);

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/statistics/ratio_noise.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "analysis/statistics/significance.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -16,7 +16,7 @@ struct StepLengths {
 };
 
 /// From the latest exit of one step to that of the next; steps that hold none are left out. `steps_apart` (ascending)
-/// are no part of the mean step (run_parts.hpp). What one does behind its last collective lies in the step after it,
+/// are no part of the mean step (window.hpp). What one does behind its last collective lies in the step after it,
 /// so that one is apart, too.
 StepLengths step_lengths(const ReplayedTime& replayed, Nanoseconds start_ns, std::span<const std::int32_t> steps_apart);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

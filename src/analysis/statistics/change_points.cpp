@@ -1,15 +1,11 @@
-#include "analysis/statistics/change_points.hpp"
+#include "analysis/statistics/significance.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <numbers>
-#include <optional>
 #include <tuple>
-#include <utility>
 
 #include "analysis/statistics/statistics.hpp"
-#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

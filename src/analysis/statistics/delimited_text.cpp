@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "model/text.hpp"
+
 namespace nsys_explain::analysis {
 
 std::string_view trimmed(std::string_view text) {
@@ -57,9 +59,8 @@ DecimalMark decimal_mark_of(std::string_view text) {
   if (digits.find_first_not_of("+-0123456789.,") != std::string_view::npos) return DecimalMark::point;
   const std::size_t sign = std::min(digits.find_first_of("0123456789.,"), digits.size());
   const std::size_t point = digits.find('.');
-  if (point != std::string_view::npos && digits.find_first_of(".,", point + 1) != std::string_view::npos) {
+  if (point != std::string_view::npos && digits.find_first_of(".,", point + 1) != std::string_view::npos)
     return DecimalMark::comma;
-  }
   std::string_view whole = digits.substr(0, point).substr(std::min(sign, digits.size()));
   if (whole.find(',') == std::string_view::npos) return DecimalMark::point;
   const std::size_t first = whole.find(',');
@@ -93,10 +94,8 @@ std::optional<double> parse_number(std::string_view text, DecimalMark mark) {
 std::vector<Line> significant_lines(std::string_view text) {
   std::vector<Line> lines;
   for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
+    const std::string_view line = trimmed(next_part(text));
     if (!line.empty() && line.front() != '#') lines.push_back({number, std::string(line)});
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines;
 }

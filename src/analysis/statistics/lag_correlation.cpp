@@ -1,12 +1,10 @@
 #include "analysis/statistics/lag_correlation.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "analysis/statistics/near_search.hpp"
-#include "analysis/statistics/random.hpp"
-#include "model/median.hpp"
+#include "analysis/statistics/significance.hpp"
+#include "analysis/statistics/statistics.hpp"
 
 namespace nsys_explain::analysis {
 
@@ -62,9 +60,8 @@ struct Moments {
     for (const std::int64_t value : values) sum += static_cast<double>(value);
     const double mean = sum / static_cast<double>(values.size());
     double squares = 0;
-    for (const std::int64_t value : values) {
+    for (const std::int64_t value : values)
       squares += (static_cast<double>(value) - mean) * (static_cast<double>(value) - mean);
-    }
     spread = std::sqrt(squares);
   }
   double sum = 0;
@@ -84,9 +81,8 @@ std::size_t memory_of(const Values& values, const Moments& moments) {
   const double mean = moments.sum / static_cast<double>(values.size());
   for (std::size_t distance = 1; distance < values.size() / fewest_blocks; ++distance) {
     double product = 0;
-    for (std::size_t i = distance; i < values.size(); ++i) {
+    for (std::size_t i = distance; i < values.size(); ++i)
       product += (static_cast<double>(values[i]) - mean) * (static_cast<double>(values[i - distance]) - mean);
-    }
     if (product < forgotten * moments.spread * moments.spread) return distance;
   }
   return values.size() / fewest_blocks;
@@ -103,9 +99,8 @@ void permute_blocks(const Values& values, std::size_t block, Random& random, std
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
   permuted.clear();
   for (const std::size_t b : order) {
-    for (std::size_t i = b * block; i < std::min(count, (b + 1) * block); ++i) {
+    for (std::size_t i = b * block; i < std::min(count, (b + 1) * block); ++i)
       permuted.push_back(values[i + offset < count ? i + offset : i + offset - count]);
-    }
   }
 }
 
@@ -125,12 +120,10 @@ double permutation_p_value(const Values& x, const Moments& of_x, const std::vect
   for (int done = 1; done <= permutations; ++done) {
     permute_blocks(x, block, random, order, permuted);
     double highest = -1;
-    for (const Scanned& scanned : scan) {
+    for (const Scanned& scanned : scan)
       highest = std::max(highest, correlation(permuted, of_x, scanned.shares, scanned.moments));
-    }
-    if (highest >= observed && ++exceedances == enough_exceedances) {
+    if (highest >= observed && ++exceedances == enough_exceedances)
       return static_cast<double>(exceedances) / static_cast<double>(done);
-    }
   }
   return static_cast<double>(exceedances + 1) / static_cast<double>(permutations + 1);
 }

@@ -1,12 +1,8 @@
-#include "analysis/statistics/ratio_noise.hpp"
+#include "analysis/statistics/significance.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <numbers>
-#include <numeric>
 
-#include "analysis/statistics/random.hpp"
 #include "analysis/statistics/statistics.hpp"
 
 namespace nsys_explain::analysis {
@@ -25,9 +21,8 @@ std::size_t block_length(std::size_t samples) {
 /// Sums of `length` consecutive values, going on at the front after the back.
 std::vector<double> block_sums(const std::vector<double>& values, std::size_t length) {
   std::vector<double> sums(values.size());
-  for (std::size_t first = 0; first < values.size(); ++first) {
+  for (std::size_t first = 0; first < values.size(); ++first)
     for (std::size_t i = 0; i < length; ++i) sums[first] += values[(first + i) % values.size()];
-  }
   return sums;
 }
 
@@ -191,9 +186,7 @@ std::optional<RatioEstimate> ratio_of_means(const DurationsByRank& base, const D
   const bool within_known = before.squares > 0 || after.squares > 0;
   if (!within_known && !between) return std::nullopt;
   double width = normal_quantile(tail_of(judged)) * std::sqrt(relative(before) + relative(after));
-  if (between) {
-    width = std::max(width, student_quantile(tail_of(judged), static_cast<int>(base.size()) - 1) * *between);
-  }
+  if (between) width = std::max(width, student_quantile(tail_of(judged), static_cast<int>(base.size()) - 1) * *between);
   return around((after.total / after.count) / (before.total / before.count), width);
 }
 

@@ -1,13 +1,12 @@
 #include "analysis/statistics/significance.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
 #include <numbers>
 #include <numeric>
 
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
+#include <map>
 #include <span>
-#include <vector>
 
-/// What chance does among equals: delays of rows (trace ranks, or places) over bins (steps), `row * bins + bin`.
+#include "model/hash.hpp"
+#include "nsys_explain/model/comparison.hpp"
+
+/// What is more than chance.
 namespace nsys_explain::analysis {
+
+// What chance does among equals: delays of rows (trace ranks, or places) over bins (steps), `row * bins + bin`.
 
 /// For each rank a bound on the probability that it causes as much waiting as it does if all ranks were alike, that is,
 /// if in every bin the ranks' shares were dealt out at random. `caused[r * bins + b]` is what rank r caused in bin b,
@@ -64,5 +68,87 @@ double sign_test(std::size_t one, std::size_t all);
 /// Whitney's U, by the normal approximation with its correction for ties. 1 where a sample is empty; never below the
 /// probability of the most extreme order, so that tiny samples prove nothing.
 double rank_sum_test(std::span<const std::int64_t> a, std::span<const std::int64_t> b);
+
+// How well the ratio of two means is known. Intervals cover 99%; where many ratios are judged together, `judged` is
+// how many, and each interval is widened so that all of them together cover 99% (Bonferroni).
+
+/// Fewer samples than this on either side tell nothing about noise.
+inline constexpr std::size_t fewest_samples = 8;
+
+/// Current over base. Circular block bootstrap of both series (Politis and Romano 1992) with blocks of about n^(1/3)
+/// consecutive samples, so that drifts and periodic slow steps widen the interval as they should; deterministic.
+/// Empty where a series has fewer than 8 samples or a mean that is not positive.
+std::optional<RatioEstimate> bootstrap_ratio(const std::vector<double>& base, const std::vector<double>& current);
+
+/// As bootstrap_ratio, with the standard error that resampling converges to and Student's t: for many ratios at
+/// once, whose quantiles no resampling reaches.
+std::optional<RatioEstimate> block_ratio(const std::vector<double>& base, const std::vector<double>& current,
+                                         std::size_t judged);
+
+/// Half the 95% interval of the mean of a series, by the standard error that resampling its blocks converges to; 0
+/// where there are fewer than two.
+double mean_half_width(const std::vector<double>& values);
+
+/// Durations of one kind of thing on one trace rank.
+struct RankDurations {
+  double count = 0;
+  double total = 0;
+  double squares = 0;  ///< sum of squared deviations from the mean; 0: not known
+};
+
+using DurationsByRank = std::map<std::int64_t, RankDurations>;
+
+/// Ratio of the means over all executions. Executions of one rank count as independent, ranks as clusters: both
+/// standard errors are worked out, the second from the ratios of the same rank in both runs (where both have the same
+/// ranks, 4 or more), and the wider interval counts. Empty where there are too few executions or neither spread is
+/// known.
+std::optional<RatioEstimate> ratio_of_means(const DurationsByRank& base, const DurationsByRank& current,
+                                            std::size_t judged);
+
+/// Widens an interval by how much means of whole runs differ among themselves: `between_runs` is their relative
+/// standard deviation over `runs` runs; Student's t, as they are few. Does nothing for fewer than three.
+void widen(RatioEstimate& estimate, double between_runs, std::size_t runs);
+
+/// Probability that a Student variable exceeds t >= 0, by the finite series of Abramowitz and Stegun 26.7.3 and 26.7.4;
+/// one below 1e-15 is not told from 0.
+double student_tail(double t, int degrees_of_freedom);
+
+/// x that a Student variable exceeds with probability `tail` (0 < tail < 0.5).
+double student_quantile(double tail, int degrees_of_freedom);
+
+/// SplitMix64: the same numbers on every machine.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  /// In [0, bound).
+  std::size_t below(std::size_t bound) {
+    state_ += golden_ratio;
+    return static_cast<std::size_t>(mix_bits(state_) % bound);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// From `first` on values are larger, or smaller, than before.
+struct ChangePoint {
+  std::size_t first = 0;
+  std::int64_t before = 0, after = 0;  ///< median since the change before it, and up to the one after it
+  double p_value = 1;                  ///< bound on the probability of so large a change, anywhere, by chance
+};
+
+struct ChangeCriteria {
+  double false_alarm_rate = 1e-3;
+  double least_change = 0.05;  ///< of the value before
+};
+
+/// Where a series changes for good: in the shortest of many parts of it that show so (seeded intervals, Kovacs et al.
+/// 2023; the narrowest over threshold, Baranowski et al. 2019), so that one change does not hide another. A part is
+/// split where the ranks of the values before and after differ most (Pettitt 1979), and shows a change if chance moves
+/// the median so far with at most `false_alarm_rate` (Bonferroni, over all places of all parts). What lasts makes
+/// neighbours alike without a change: the variance of a median grows by (1 + r) / (1 - r), with r the correlation of
+/// neighbours within the halves. However far they are apart, two halves prove no more than the order of their values
+/// can. A change within what nine tenths of neighbours differ anyway is none. Ascending; values are above 0.
+std::vector<ChangePoint> change_points(std::span<const std::int64_t> series, const ChangeCriteria& criteria = {});
 
 }  // namespace nsys_explain::analysis

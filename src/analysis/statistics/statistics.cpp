@@ -1,15 +1,11 @@
 #include "analysis/statistics/statistics.hpp"
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <string>
 
-#include "model/median.hpp"
 #include "model/schema/declaration.hpp"
 
 namespace nsys_explain::analysis {
@@ -116,9 +112,8 @@ std::vector<std::int64_t> values_at(std::span<Value> values, std::span<const std
   }
   if (places.empty()) return found;
   std::vector<Value> members;
-  for (const Value value : values) {
+  for (const Value value : values)
     if (matters[classes.of(value)]) members.push_back(value);
-  }
   select_in_place(std::span<Value>(members), ranks_within);
   for (std::size_t i = 0; i < places.size(); ++i) found[places[i]] = members[ranks_within[i]];
   return found;
@@ -222,9 +217,8 @@ void GroupedValues::append_to(std::vector<std::int64_t>& values, std::size_t gro
 }
 
 Statistics GroupedValues::summarise(std::size_t group) {
-  if (!large_.contains(group)) {
+  if (!large_.contains(group))
     return analysis::summarise(std::span(values_.get() + begin_[group], next_[group] - begin_[group]));
-  }
   std::vector<std::int64_t> all;
   append_to(all, group);
   return analysis::summarise(all);

@@ -1,14 +1,9 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
+#include <algorithm>
 #include <map>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
 
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/table.hpp"
 
 /// Summaries of samples of integers (durations in nanoseconds, sizes in bytes), by the rules of `nsys stats`.
@@ -131,5 +126,33 @@ struct Bucket {
 inline constexpr std::size_t bucket_count = 248;
 std::size_t bucket_index(std::int64_t value);  ///< negative values count as 0
 Bucket bucket(std::size_t index);
+
+/// Index of the first value of ascending `values` that is greater than `wanted`, as std::upper_bound; quick where it
+/// lies near `near`, as the answer to the question before does when questions nearly ascend.
+template <class Value, class Wanted, class Less>
+std::size_t upper_bound_near(const std::vector<Value>& values, std::size_t near, const Wanted& wanted,
+                             const Less& less) {
+  constexpr int few = 8;
+  if (near <= values.size() && (near == 0 || !less(wanted, values[near - 1]))) {
+    for (int i = 0; i < few; ++i, ++near) {
+      if (near == values.size() || less(wanted, values[near])) return near;
+    }
+  }
+  return static_cast<std::size_t>(std::upper_bound(values.begin(), values.end(), wanted, less) - values.begin());
+}
+
+/// What is usual in each bin: the lower median over the ranks of which it is known, those with kernels; 0 where there
+/// are none. Both by rank, then bin.
+inline std::vector<std::int64_t> usual_in_bins(std::span<const std::int64_t> values,
+                                               std::span<const std::int64_t> kernel_ns, std::size_t bins) {
+  std::vector<std::int64_t> usual(bins, 0);
+  for (std::size_t b = 0; b < bins; ++b) {
+    std::vector<std::int64_t> known;
+    for (std::size_t i = b; i < values.size(); i += bins)
+      if (kernel_ns[i] > 0) known.push_back(values[i]);
+    if (!known.empty()) usual[b] = lower_median(std::move(known));
+  }
+  return usual;
+}
 
 }  // namespace nsys_explain::analysis

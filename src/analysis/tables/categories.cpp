@@ -1,17 +1,11 @@
 #include "analysis/tables/categories.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <map>
 #include <stdexcept>
-#include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/trace/gpu_activity.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {
@@ -47,17 +41,14 @@ Table elapsed_table(const RankEvents& events) {
     elapsed.elapsed_ns += std::max<Nanoseconds>(0, activity.end_ns - std::max(latest_end_ns, activity.start_ns));
     latest_end_ns = std::max(latest_end_ns, activity.end_ns);
   });
-  for (std::size_t name = 0; name < of_kernel.size(); ++name) {
+  for (std::size_t name = 0; name < of_kernel.size(); ++name)
     if (of_kernel[name].instances > 0) by_name[events.trace.strings[name]] = of_kernel[name];
-  }
   std::vector<std::pair<std::string_view, Elapsed>> order(by_name.begin(), by_name.end());
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.second.elapsed_ns > b.second.elapsed_ns; });
   Table table = make_table(schema::gpu_elapsed);
   RowWriter row(table);
-  for (const auto& [name, elapsed] : order) {
-    row << name << elapsed.instances << elapsed.total_ns << elapsed.elapsed_ns;
-  }
+  for (const auto& [name, elapsed] : order) row << name << elapsed.instances << elapsed.total_ns << elapsed.elapsed_ns;
   return table;
 }
 
@@ -75,9 +66,8 @@ CategoryMap::CategoryMap(std::string name, std::vector<Rule> rules) : name_(std:
 
 CategoryMap CategoryMap::built_in(std::string_view name) {
   std::vector<Rule> rules;
-  for (const BuiltInRule& rule : built_in_rules) {
+  for (const BuiltInRule& rule : built_in_rules)
     if (rule.map == name) rules.push_back({rule.pattern, rule.category});
-  }
   if (rules.empty()) {
     throw std::invalid_argument(fmt::format("there is no category map '{}'; choose one of {}, or bring your own file",
                                             name, fmt::join(built_in_names(), ", ")));
@@ -87,17 +77,15 @@ CategoryMap CategoryMap::built_in(std::string_view name) {
 
 std::vector<std::string_view> CategoryMap::built_in_names() {
   std::vector<std::string_view> names;
-  for (const BuiltInRule& rule : built_in_rules) {
+  for (const BuiltInRule& rule : built_in_rules)
     if (std::find(names.begin(), names.end(), rule.map) == names.end()) names.push_back(rule.map);
-  }
   return names;
 }
 
 std::string_view CategoryMap::category_of(std::string_view kernel_name) const {
   if (kernel_name.starts_with("[CUDA graph ")) return "cuda graph";  // what is in it is not recorded
-  for (const Matcher& matcher : matchers_) {
+  for (const Matcher& matcher : matchers_)
     if (matcher.pattern.occurs_in(kernel_name)) return matcher.category;
-  }
   return "misc";
 }
 

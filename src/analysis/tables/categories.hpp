@@ -1,13 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "analysis/trace/rank_events.hpp"
 #include "nsys_explain/model/regex.hpp"
 #include "nsys_explain/model/table.hpp"

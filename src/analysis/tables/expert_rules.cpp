@@ -1,17 +1,9 @@
-#include "analysis/tables/expert_rules.hpp"
-
-#include <algorithm>
-#include <array>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
+#include "analysis/tables/tables.hpp"
 
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/schema/host.hpp"
 #include "nsys_explain/model/intervals.hpp"
 
@@ -82,9 +74,8 @@ void add_memory_cases(const RankEvents& events, Rule& async_copy, Rule& sync_cop
 void add_sync_cases(const RankEvents& events, Rule& rule) {
   if (!speaks_for_process(events.process, events.device)) return;
   std::vector<bool> synchronises;  // by name: calls are many, names few
-  for (const std::string& name : events.trace.strings) {
+  for (const std::string& name : events.trace.strings)
     synchronises.push_back(name.starts_with("cudaDeviceSynchronize") || name.starts_with("cudaStreamSynchronize"));
-  }
   for (const ApiCall& call : events.process.api_calls) {
     if (!synchronises[call.name]) continue;
     rule.add({call.start_ns, call.end_ns - call.start_ns, 0, events.trace.strings[call.name]});
@@ -95,15 +86,13 @@ void add_gap_cases(const RankEvents& events, Rule& rule) {
   std::vector<Interval> gaps;
   std::optional<Nanoseconds> busy_until_ns;
   for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
-    if (busy_until_ns && activity.start_ns - *busy_until_ns >= shortest_gap_ns) {
+    if (busy_until_ns && activity.start_ns - *busy_until_ns >= shortest_gap_ns)
       gaps.push_back({*busy_until_ns, activity.start_ns});
-    }
     busy_until_ns = std::max(busy_until_ns.value_or(activity.end_ns), activity.end_ns);
   });
   std::vector<Interval> profiling;
-  for (const Overhead& overhead : events.process.overheads) {
+  for (const Overhead& overhead : events.process.overheads)
     if (overhead.is_profiler) profiling.push_back({overhead.start_ns, overhead.end_ns});
-  }
   for (const Interval& gap : subtract(gaps, merge_intervals(std::move(profiling)))) {
     const Nanoseconds length_ns = gap.end_ns - gap.start_ns;
     if (length_ns >= shortest_gap_ns) rule.add({gap.start_ns, length_ns, 0, "no GPU activity"});

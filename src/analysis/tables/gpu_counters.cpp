@@ -1,18 +1,9 @@
-#include "analysis/tables/gpu_counters.hpp"
+#include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
-
-#include "analysis/statistics/lag_correlation.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/schema/gpu.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/intervals.hpp"
-#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,15 +1,7 @@
-#include "analysis/tables/gpu_idle.hpp"
+#include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <functional>
-#include <optional>
-#include <unordered_map>
-#include <utility>
-
-#include "analysis/statistics/near_search.hpp"
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/run_map.hpp"
 

@@ -1,19 +1,15 @@
-#include "analysis/tables/gpu_samples.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <iterator>
-#include <limits>
-#include <map>
-#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
-#include "analysis/tables/exporter_text.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -23,9 +19,8 @@ std::string plain_name(std::string_view column) {
   std::string name;
   for (const char c : column.substr(0, column.find(" [")))
     name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  for (const std::string_view prefix : {"clocks.current.", "gpu_"}) {
+  for (const std::string_view prefix : {"clocks.current.", "gpu_"})
     if (name.starts_with(prefix) && name.size() > prefix.size()) name.erase(0, prefix.size());
-  }
   return name;
 }
 
@@ -270,9 +265,7 @@ std::vector<std::vector<std::string>> rows_of_dmon(std::string_view text) {
   std::vector<std::vector<std::string>> rows;
   if (text.find("#Entity") == std::string_view::npos) return rows;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::vector<std::string> words = columns_of(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    std::vector<std::string> words = columns_of(next_part(text));
     const auto head = std::find(words.begin(), words.end(), "#Entity");
     if (rows.empty() && head != words.end()) {
       rows.push_back({"time", "index"});
@@ -293,9 +286,8 @@ std::string plain_bus_id(std::string_view bus_id) {
   constexpr std::size_t domain_digits = 4;
   const std::size_t colon = bus_id.find(':');
   if (colon == std::string_view::npos) return {};
-  if (colon > domain_digits && bus_id.find_first_not_of('0') >= colon - domain_digits) {
+  if (colon > domain_digits && bus_id.find_first_not_of('0') >= colon - domain_digits)
     bus_id.remove_prefix(colon - domain_digits);
-  }
   std::string plain(bus_id);
   for (char& c : plain) c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
   return plain;
@@ -308,9 +300,8 @@ std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc
   const bool is_exporter = !is_dmon && !rows.empty();
   if (rows.empty()) rows = parse_csv(text);
   std::vector<std::optional<Field>> fields;
-  if (!rows.empty()) {
+  if (!rows.empty())
     for (const std::string& name : rows.front()) fields.push_back(field_of(plain_name(name)));
-  }
   const auto has = [&](Field field) { return std::find(fields.begin(), fields.end(), field) != fields.end(); };
   if (!has(Field::time) || !(has(Field::sm_clock) || has(Field::throttle) || has(Field::sm_active))) {
     throw std::runtime_error(
@@ -321,9 +312,8 @@ std::vector<GpuSample> parse_gpu_samples(std::string_view text, std::int64_t utc
   for (std::size_t r = 1; r < rows.size(); ++r) {
     GpuSample sample;
     bool has_time = false;
-    for (std::size_t c = 0; c < std::min(fields.size(), rows[r].size()); ++c) {
+    for (std::size_t c = 0; c < std::min(fields.size(), rows[r].size()); ++c)
       if (fields[c]) set(sample, *fields[c], rows[r][c], utc_offset_s, has_time);
-    }
     if (has_time) {
       samples.push_back(std::move(sample));
     } else {

@@ -1,11 +1,8 @@
-#include <algorithm>
 #include <iterator>
-#include <string_view>
 
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/tables/gpu_samples.hpp"
+#include "analysis/tables/side_files.hpp"
 #include "model/schema/gpu.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -47,9 +44,8 @@ double median_where_known(std::vector<double> values) {
 template <class Member>
 double median_sample(const std::vector<GpuSample>& samples, Member member) {
   std::vector<double> values;
-  for (const GpuSample& sample : samples) {
+  for (const GpuSample& sample : samples)
     if (sample.*member >= 0) values.push_back(sample.*member);
-  }
   return median_where_known(std::move(values));
 }
 
@@ -62,9 +58,8 @@ std::vector<GpuSample> samples_of(const RankEvents& events, const std::vector<Gp
   for (const Kernel& kernel : events.device.kernels) last_ns = std::max(last_ns, kernel.end_ns);
   for (const GpuSample& sample : all) {
     const Nanoseconds at_ns = sample.utc_ns - start_utc_ns;
-    if (at_ns >= events.device.kernels.front().start_ns && at_ns <= last_ns && belongs(sample, events)) {
+    if (at_ns >= events.device.kernels.front().start_ns && at_ns <= last_ns && belongs(sample, events))
       samples.push_back(sample);
-    }
   }
   std::sort(samples.begin(), samples.end(), [](const GpuSample& a, const GpuSample& b) { return a.utc_ns < b.utc_ns; });
   return samples;
@@ -166,9 +161,8 @@ std::int64_t add_spans(const std::vector<ClockSample>& clocks, double highest_mh
 
 double median_clock(const std::vector<ClockSample>& clocks) {
   std::vector<double> values;
-  for (const ClockSample& sample : clocks) {
+  for (const ClockSample& sample : clocks)
     if (sample.clock_mhz >= 0) values.push_back(sample.clock_mhz);
-  }
   return median_where_known(std::move(values));
 }
 

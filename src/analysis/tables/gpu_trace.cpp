@@ -1,16 +1,9 @@
-#include "analysis/tables/gpu_trace.hpp"
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
+#include "analysis/tables/tables.hpp"
 
 #include <fmt/format.h>
 
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {

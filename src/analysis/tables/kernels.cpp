@@ -1,12 +1,4 @@
-#include "analysis/tables/kernels.hpp"
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-#include <string>
-#include <string_view>
-#include <utility>
+#include "analysis/tables/tables.hpp"
 
 #include "analysis/statistics/statistics.hpp"
 #include "model/schema/gpu.hpp"
@@ -93,9 +85,8 @@ std::string_view tail_of(const Statistics& s) {
 std::vector<std::size_t> by_total(const RankEvents& events, const Grouping& grouping,
                                   const std::vector<Statistics>& statistics) {
   std::vector<std::size_t> order;
-  for (std::size_t g = 0; g < grouping.groups.size(); ++g) {
+  for (std::size_t g = 0; g < grouping.groups.size(); ++g)
     if (statistics[g].count > 0) order.push_back(g);
-  }
   const auto key = [&](std::size_t g) { return launch_key(events.device.kernel_kinds[grouping.groups[g].example]); };
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (statistics[a].total != statistics[b].total) return statistics[a].total > statistics[b].total;
@@ -150,9 +141,8 @@ Pacing find_pacing(const RankEvents& events, const Grouping& grouping, const std
   for (const Statistics& of_group : totals)
     intervals.push_back(static_cast<std::size_t>(std::max<std::int64_t>(of_group.count - 1, 0)));
   Pacing pacing{std::vector<GroupPace>(totals.size()), GroupedValues(intervals)};
-  for (std::size_t place = 0; place < std::min(order.size(), progress_names); ++place) {
+  for (std::size_t place = 0; place < std::min(order.size(), progress_names); ++place)
     pacing.groups[order[place]].points = std::min(totals[order[place]].count, progress_points);
-  }
   for (const Kernel& kernel : events.device.kernels) {
     const std::uint32_t g = grouping.group_of_kind[kernel.kind];
     GroupPace& group = pacing.groups[g];
@@ -181,9 +171,8 @@ Table summary_table(const RankEvents& events, const Grouping& grouping, const st
     const KernelKind& k = events.device.kernel_kinds[grouping.groups[g].example];
     row << grouping.groups[g].name;
     if constexpr (std::is_same_v<Shape, schema::LaunchShape>) {
-      for (const std::int32_t size : {k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z}) {
+      for (const std::int32_t size : {k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z})
         row << std::int64_t{size};
-      }
     }
     row << bool{events.communication_kinds[grouping.groups[g].example]} << percent(s.total, total_ns);
     write_statistics(row, s);
@@ -203,9 +192,8 @@ std::vector<Table> kernel_tables(const RankEvents& events) {
   add(group_by_name(events, &KernelKind::demangled_name), schema::kernels);
   add(group_by_name(events, &KernelKind::short_name), schema::kernels_by_base_name);
   const std::vector<KernelKind>& kinds = events.device.kernel_kinds;
-  if (std::any_of(kinds.begin(), kinds.end(), [](const KernelKind& kind) { return kind.mangled_name != 0; })) {
+  if (std::any_of(kinds.begin(), kinds.end(), [](const KernelKind& kind) { return kind.mangled_name != 0; }))
     add(group_by_name(events, &KernelKind::mangled_name), schema::kernels_by_mangled_name);
-  }
   add(group_by_launch(events), schema::kernels_by_launch);
   return tables;
 }
@@ -230,9 +218,8 @@ Table kernel_histogram_table(const RankEvents& events) {
     durations.clear();
     grouped.append_to(durations, g);
     for (const std::int64_t duration : durations) ++counts[bucket_index(duration)];
-    for (std::size_t b = 0; b < bucket_count; ++b) {
+    for (std::size_t b = 0; b < bucket_count; ++b)
       if (counts[b] > 0) row << grouping.groups[g].name << bucket(b).lower << bucket(b).upper << counts[b];
-    }
   }
   return table;
 }

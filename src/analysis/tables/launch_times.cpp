@@ -1,13 +1,6 @@
-#include "analysis/tables/launch_times.hpp"
+#include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <array>
-#include <map>
 #include <numeric>
-#include <span>
-#include <string_view>
-#include <tuple>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -104,12 +97,10 @@ Table kernel_launches_table(const RankEvents& events, AllLaunches& all) {
                     {"queue_count", ColumnKind::integer, "", "of them, started after the call had returned"},
                     {"total_sum_ns", ColumnKind::integer, "ns", "sum of total times"}};
   for (const char* part : {"total", "api", "queue", "kernel"}) {
-    for (const char* kind : {"mean", "median"}) {
+    for (const char* kind : {"mean", "median"})
       schema.columns.push_back({fmt::format("{}_{}_ns", part, kind), ColumnKind::real, "ns", ""});
-    }
-    for (const char* kind : {"min", "max"}) {
+    for (const char* kind : {"min", "max"})
       schema.columns.push_back({fmt::format("{}_{}_ns", part, kind), ColumnKind::integer, "ns", ""});
-    }
     schema.columns.push_back({fmt::format("{}_stddev_ns", part), ColumnKind::real, "ns", ""});
   }
   const auto waits =
@@ -148,9 +139,8 @@ Table kernel_launches_table(const RankEvents& events, AllLaunches& all) {
 Table launch_latency_table(const std::array<std::int64_t, bucket_count>& counts) {
   Table table = make_table(schema::launch_latency);
   RowWriter row(table);
-  for (std::size_t b = 0; b < bucket_count; ++b) {
+  for (std::size_t b = 0; b < bucket_count; ++b)
     if (counts[b] > 0) row << bucket(b).lower << bucket(b).upper << counts[b];
-  }
   return table;
 }
 

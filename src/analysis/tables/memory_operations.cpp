@@ -1,16 +1,7 @@
-#include "analysis/tables/memory_operations.hpp"
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
+#include "analysis/tables/tables.hpp"
 
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/trace/compute_overlap.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/trace/work_profile.hpp"
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/intervals.hpp"
 
@@ -182,9 +173,8 @@ std::vector<Table> memory_operation_tables(const RankEvents& events) {
 
 std::vector<Table> gpu_memory_tables(const RankEvents& events) {
   std::vector<const MemoryEvent*> mine;
-  for (const MemoryEvent& event : events.process.memory_events) {
+  for (const MemoryEvent& event : events.process.memory_events)
     if (event.device_id == events.device.device_id) mine.push_back(&event);
-  }
   std::vector<Table> tables;
   tables.push_back(make_table(schema::gpu_memory));
   tables.push_back(make_table(schema::gpu_memory_summary));
@@ -211,9 +201,8 @@ std::vector<Table> gpu_memory_tables(const RankEvents& events) {
       std::int64_t& peak = peak_in_span.try_emplace(event.memory_kind, 0).first->second;
       peak = std::max(peak, state.in_use);
     }
-    for (const auto& [kind, state] : use) {
+    for (const auto& [kind, state] : use)
       over_time << begin_ns + span * span_ns << memory_kind_name(kind) << state.in_use << peak_in_span[kind];
-    }
   }
   for (const auto& [kind, state] : use) {
     summary << memory_kind_name(kind) << state.allocations << state.releases << state.allocated << state.peak

@@ -1,15 +1,12 @@
-#include "analysis/tables/nccl_log.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <optional>
-#include <span>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -233,11 +230,7 @@ std::int64_t same_host(const NcclLog& log, const std::string& communicator, std:
 
 void add_nccl_log(std::string_view text, NcclLog& log) {
   NcclLogReader reader(log);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    reader.read(trimmed(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty()) reader.read(trimmed(next_part(text)));
 }
 
 std::vector<Table> nccl_log_tables(const NcclLog& log) {

@@ -1,8 +1,6 @@
-#include "analysis/tables/kernel_evidence.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -31,9 +29,8 @@ double scale_of(std::string_view unit) {
 }
 
 double first_of(const Metrics& metrics, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
+  for (const char* name : names)
     if (const auto found = metrics.find(name); found != metrics.end()) return found->second;
-  }
   return -1;
 }
 
@@ -105,9 +102,8 @@ Stalls stalls_of(const std::vector<const Metrics*>& launches) {
 std::vector<std::size_t> value_columns(const Row& names) {
   if (const auto value = column_of(names, "Metric Value")) return {*value};
   std::vector<std::size_t> columns;
-  for (std::size_t c = 0; c < names.size(); ++c) {
+  for (std::size_t c = 0; c < names.size(); ++c)
     if (names[c].find("__") != std::string::npos) columns.push_back(c);
-  }
   return columns;
 }
 
@@ -125,9 +121,8 @@ std::map<std::array<std::string, 3>, Metrics> read_launches(const std::vector<Ro
   const Row units = !metric && header + 1 < rows.size() && !is_launch(rows[header + 1]) ? rows[header + 1] : Row();
   DecimalMark mark = DecimalMark::point;
   for (std::size_t r = header + 1; r < rows.size(); ++r) {
-    for (const std::size_t c : values) {
+    for (const std::size_t c : values)
       if (is_launch(rows[r]) && decimal_mark_of(rows[r][c]) == DecimalMark::comma) mark = DecimalMark::comma;
-    }
   }
   for (std::size_t r = header + 1; r < rows.size(); ++r) {
     const Row& row = rows[r];

@@ -1,15 +1,55 @@
-#include "analysis/tables/nvtx.hpp"
-
-#include <algorithm>
-#include <string>
-#include <unordered_map>
-
-#include "analysis/tables/nvtx_kernels.hpp"
 #include "analysis/tables/nvtx_rows.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+
+#include "analysis/trace/rank_events.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
+namespace {
+
+bool any_open(const NvtxRanges& ranges) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [](const NvtxRange& range) { return range.kind != NvtxKind::mark && range.end_ns == no_time; });
+}
+
+}  // namespace
+
+NamedRanges::NamedRanges(const RankEvents& rank)
+    : events(rank),
+      ranges(rank.process.nvtx_ranges),
+      names(group_ranges(rank.trace, rank.process)),
+      open_end_ns(any_open(ranges) ? last_time(rank.trace) : 0) {}
+
+TableSchema with_columns(TableSchema schema, std::vector<ColumnSchema> before, std::vector<ColumnSchema> after) {
+  schema.columns = std::move(before);
+  for (ColumnSchema& column : statistics_columns("ns")) schema.columns.push_back(std::move(column));
+  for (ColumnSchema& column : after) schema.columns.push_back(std::move(column));
+  return schema;
+}
+
+std::vector<ColumnSchema> range_columns() {
+  return {{"domain", ColumnKind::text, "", "NVTX domain; empty: the default one"},
+          {"range", ColumnKind::text, "", "label, without PyTorch's operator number"},
+          {"style", ColumnKind::text, "", "PushPop or StartEnd"}};
+}
+
+void write_range_groups(Table& table, const NamedRanges& r, GroupedValues values, std::vector<std::int64_t> extra) {
+  std::vector<Statistics> statistics = summarise_groups(values);
+  write_groups(
+      table, {std::move(statistics), std::move(extra)},
+      [&](std::vector<std::int64_t>& all, std::span<const std::uint32_t> groups) {
+        for (const std::uint32_t g : groups) values.append_to(all, g);
+      },
+      [&](RowWriter& row, std::uint32_t g) {
+        const RangeGroup& group = r.names.groups[g];
+        row << r.domain(group) << group.name << range_style(group.kind);
+      },
+      [](RowWriter& row) { row << std::string_view() << other_ranges << std::string_view("-"); },
+      [&](std::uint32_t g) {
+        const RangeGroup& group = r.names.groups[g];
+        return std::tuple(r.domain(group), group.name, group.kind);
+      });
+}
+
 namespace {
 
 using enum ColumnKind;
@@ -92,9 +132,8 @@ Table trace_table(const NamedRanges& r, const Parents& parents) {
                    {"children", integer, "", "ranges directly inside"}}});
   if (!speaks_for_process(r.events.process, r.events.device)) return table;
   LargestRanges longest;
-  for (std::size_t i = 0; i < r.ranges.size(); ++i) {
+  for (std::size_t i = 0; i < r.ranges.size(); ++i)
     if (r.ranges[i].kind == NvtxKind::push_pop) longest.add({static_cast<std::uint32_t>(i), r.duration(i), {}});
-  }
   const std::vector<LargestRanges::Range> chosen = longest.take();
   struct Children {
     std::int64_t count = 0;
@@ -129,9 +168,8 @@ struct Projections {
 
 Projections project_ranges(const NamedRanges& r, const DeviceLaunches& launches) {
   std::vector<std::size_t> counts(r.names.groups.size(), 0);  // room for all: what is not used costs nothing
-  for (const std::uint32_t group : r.names.group_of) {
+  for (const std::uint32_t group : r.names.group_of)
     if (group != no_group) ++counts[group];
-  }
   Projections all{GroupedValues(counts), std::vector<std::int64_t>(r.names.groups.size(), 0), {}};
   struct Thread {
     const ThreadLaunches* launches = nullptr;

@@ -1,17 +1,8 @@
-#include "analysis/tables/nvtx_kernels.hpp"
+#include "analysis/tables/nvtx_rows.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <optional>
-#include <span>
-#include <string>
-#include <tuple>
-
-#include "analysis/statistics/small_numbers.hpp"
-#include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/kernel_surroundings.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/schema/host.hpp"
-#include "nsys_explain/model/release.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
@@ -194,9 +185,8 @@ class PairDurations {
       values.resize(values.size() + static_cast<std::size_t>(statistics_[p].count));
     }
     for_each_kernel([&](std::uint32_t number, Nanoseconds duration_ns) {
-      for (const std::uint32_t p : found_.all[number].pairs) {
+      for (const std::uint32_t p : found_.all[number].pairs)
         if (place[p]) values[(*place[p])++] = duration_ns;
-      }
     });
   }
 

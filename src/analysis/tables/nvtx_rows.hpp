@@ -1,16 +1,7 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <span>
-#include <string_view>
-#include <vector>
-
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/tables/nvtx.hpp"
-#include "analysis/trace/nvtx_names.hpp"
-#include "analysis/trace/nvtx_nesting.hpp"
-#include "nsys_explain/model/table.hpp"
+#include "analysis/tables/tables.hpp"
 
 /// What the tables of NVTX ranges share: the ranges by name, and rows of statistics with the rest added up.
 namespace nsys_explain::analysis {
@@ -81,5 +72,11 @@ void write_groups(Table& table, const GroupSums& sums, const AppendValues& appen
 
 /// The same for tables whose groups are those of the ranges.
 void write_range_groups(Table& table, const NamedRanges& r, GroupedValues values, std::vector<std::int64_t> extra);
+
+// Kernels by the NVTX ranges in which they were launched.
+
+/// nvtx_kernels and nvtx_coverage (tables.hpp). The groups of the single ranges (`r.names.group_of`) are released on
+/// the way: they are not needed after the kernels' surroundings are known.
+std::vector<Table> nvtx_kernel_tables(NamedRanges& r, const DeviceLaunches& launches);
 
 }  // namespace nsys_explain::analysis

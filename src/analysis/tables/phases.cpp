@@ -1,13 +1,9 @@
-#include "analysis/tables/phases.hpp"
+#include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <map>
 #include <optional>
-#include <string>
-#include <unordered_map>
-
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/trace/launches.hpp"
+#include "analysis/trace/rank_events.hpp"
+#include "model/schema/gpu.hpp"
 #include "model/schema/host.hpp"
 
 namespace nsys_explain::analysis {
@@ -84,9 +80,8 @@ void attribute(const ThreadLaunches& launches, const std::vector<std::size_t>& c
     const Launch launch = launches[i];
     const Nanoseconds at_ns = launch.call_start_ns;
     std::erase_if(open, [&](std::size_t r) { return phases.ranges[r].end_ns < at_ns; });
-    for (; next < candidates.size() && phases.ranges[candidates[next]].start_ns <= at_ns; ++next) {
+    for (; next < candidates.size() && phases.ranges[candidates[next]].start_ns <= at_ns; ++next)
       if (phases.ranges[candidates[next]].end_ns >= at_ns) open.push_back(candidates[next]);
-    }
     std::size_t step = nowhere, other = nowhere;
     for (const std::size_t r : open) (phases.names[phases.ranges[r].phase] == phase::step ? step : other) = r;
     if (step != nowhere) phases.ranges[step].work.add(launch, other_thread);
@@ -169,9 +164,8 @@ Table serving_table(const Phases& phases) {
     const std::string& name = phases.names[range.phase];
     if (name != phase::prefill && name != phase::decode) continue;
     if (name == phase::prefill) first_token.push_back(range.finished_ns() - range.start_ns);
-    if (name == phase::decode && previous != nullptr && range.finished_ns() > previous->finished_ns()) {
+    if (name == phase::decode && previous != nullptr && range.finished_ns() > previous->finished_ns())
       next_token.push_back(range.finished_ns() - previous->finished_ns());
-    }
     previous = &range;
   }
   RowWriter row(table);
@@ -192,6 +186,170 @@ std::vector<Table> phase_tables(const RankEvents& events, const DeviceLaunches& 
   Phases phases = find_phases(events, PhaseNames(rules));
   if (!phases.ranges.empty()) attribute_launches(launches, phases);
   return {phases_table(phases), steps_table(phases), serving_table(phases)};
+}
+
+namespace {
+
+/// The compute kernels of a step, by start.
+struct StepKernels {
+  std::vector<std::uint32_t> symbols;
+  std::vector<Interval> times;
+};
+
+/// By kernel kind: equal for equal name and grid.
+std::vector<std::uint32_t> symbols_of_kinds(const DeviceTrace& device) {
+  std::map<std::tuple<StringIndex, std::int32_t, std::int32_t, std::int32_t>, std::uint32_t> known;
+  std::vector<std::uint32_t> symbols;
+  for (const KernelKind& kind : device.kernel_kinds) {
+    const auto next = static_cast<std::uint32_t>(known.size());
+    symbols.push_back(
+        known.try_emplace({kind.demangled_name, kind.grid_x, kind.grid_y, kind.grid_z}, next).first->second);
+  }
+  return symbols;
+}
+
+/// Calls `use(kernel, step)` for the compute kernels of steps, by start.
+template <class Use>
+void for_each_compute_kernel(const RankEvents& events, const Steps& steps, const Use& use) {
+  std::size_t begun = 0;
+  for (const Kernel& kernel : events.device.kernels) {
+    if (kernel.start_ns > steps.end_ns) break;
+    while (begun < steps.start_ns.size() && steps.start_ns[begun] <= kernel.start_ns) ++begun;
+    if (begun > 0 && !events.is_communication(kernel)) use(kernel, begun - 1);
+  }
+}
+
+/// Calls `use(kernels)` for each step in turn that is `wanted` and has compute kernels; keeps no more than one.
+template <class Wanted, class Use>
+void for_each_step(const RankEvents& events, const Steps& steps, const Wanted& wanted, const Use& use) {
+  const std::vector<std::uint32_t> symbols = symbols_of_kinds(events.device);
+  StepKernels kernels;
+  std::size_t current = 0;
+  const auto finish = [&] {
+    if (!kernels.symbols.empty()) use(kernels);
+    kernels.symbols.clear();
+    kernels.times.clear();
+  };
+  for_each_compute_kernel(events, steps, [&](const Kernel& kernel, std::size_t step) {
+    if (!wanted(step)) return;
+    if (step != current) finish();
+    current = step;
+    kernels.symbols.push_back(symbols[kernel.kind]);
+    kernels.times.push_back({kernel.start_ns, kernel.end_ns});
+  });
+  finish();
+}
+
+/// The step with as many compute kernels as the median one; nothing where there are no steps.
+std::optional<std::size_t> step_of_median_length(const RankEvents& events, const Steps& steps) {
+  std::vector<std::pair<std::size_t, std::size_t>> lengths(steps.start_ns.size());
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i].second = i;
+  for_each_compute_kernel(events, steps, [&](const Kernel&, std::size_t step) { ++lengths[step].first; });
+  std::sort(lengths.begin(), lengths.end());
+  return lengths.empty() ? std::nullopt : std::optional(lengths[lengths.size() / 2].second);
+}
+
+struct LayerSums {
+  std::int64_t steps = 0, kernels = 0, collectives = 0;
+  std::array<Nanoseconds, gpu_part_count> parts_ns{};
+};
+
+/// One execution of a layer.
+struct LayerExecution {
+  Interval time;
+  LayerSums* layer = nullptr;
+};
+
+class LayersOfRank {
+ public:
+  LayersOfRank(const RankEvents& events, const Steps& steps) {
+    const std::optional<std::size_t> usual = step_of_median_length(events, steps);
+    for_each_step(
+        events, steps, [&](std::size_t step) { return step == usual; },
+        [&](const StepKernels& kernels) { find_repeats(kernels); });
+    if (repeats_.empty()) return;
+    for_each_step(
+        events, steps, [](std::size_t) { return true; }, [&](const StepKernels& kernels) { add_executions(kernels); });
+    std::sort(executions_.begin(), executions_.end(),
+              [](const LayerExecution& a, const LayerExecution& b) { return a.time.start_ns < b.time.start_ns; });
+    add_times(events);
+    for (const TraceArrival& arrival : events.arrivals) {
+      const auto after = std::partition_point(executions_.begin(), executions_.end(), [&](const LayerExecution& one) {
+        return one.time.start_ns <= arrival.enter.ns;
+      });
+      if (after != executions_.begin() && arrival.enter.ns < std::prev(after)->time.end_ns)
+        ++std::prev(after)->layer->collectives;
+    }
+  }
+
+  void write(RowWriter& row) const {
+    std::int64_t number = 0;
+    for (std::size_t pass = 0; pass < repeats_.size(); ++pass) {
+      for (std::size_t i = 0; i < repeats_[pass].count; ++i) {
+        const LayerSums& layer = layers_[static_cast<std::size_t>(number++)];
+        Nanoseconds time_ns = 0;
+        for (const Nanoseconds part_ns : layer.parts_ns) time_ns += part_ns;
+        const auto part_ns = [&](GpuPart part) { return layer.parts_ns[static_cast<std::size_t>(part)]; };
+        row << static_cast<std::int64_t>(pass) << static_cast<std::int64_t>(i) << layer.steps << layer.kernels
+            << time_ns << part_ns(GpuPart::compute) << part_ns(GpuPart::communication)
+            << part_ns(GpuPart::copy) + part_ns(GpuPart::opaque_graph) << part_ns(GpuPart::idle) << layer.collectives;
+      }
+    }
+  }
+
+ private:
+  void find_repeats(const StepKernels& usual) {
+    constexpr std::size_t most_kernels = 20'000;  // to compare all with all takes 0.1 s
+    if (usual.symbols.size() > most_kernels) return;
+    usual_ = usual.symbols;
+    repeats_ = innermost_repeats(usual_);
+    std::size_t count = 0;
+    for (const TandemRepeat& repeat : repeats_) count += repeat.count;
+    layers_.resize(count);
+  }
+
+  void add_executions(const StepKernels& step) {
+    if (step.symbols != usual_) return;
+    std::size_t number = 0;
+    for (const TandemRepeat& repeat : repeats_) {
+      for (std::size_t i = 0; i < repeat.count; ++i) {
+        const std::size_t first = repeat.first + i * repeat.period, next = first + repeat.period;
+        Nanoseconds end_ns = 0;
+        for (std::size_t k = first; k < next; ++k) end_ns = std::max(end_ns, step.times[k].end_ns);
+        if (i + 1 < repeat.count) end_ns = step.times[next].start_ns;
+        if (next < step.times.size()) end_ns = std::min(end_ns, step.times[next].start_ns);
+        LayerSums& layer = layers_[number++];
+        ++layer.steps;
+        layer.kernels += static_cast<std::int64_t>(repeat.period);
+        executions_.push_back({{step.times[first].start_ns, end_ns}, &layer});
+      }
+    }
+  }
+
+  void add_times(const RankEvents& events) {
+    auto execution = executions_.begin();
+    for_each_gpu_part(events.device, events.communication_kinds, [&](GpuPart part, const Interval& time) {
+      while (execution != executions_.end() && execution->time.end_ns <= time.start_ns) ++execution;
+      for (auto one = execution; one != executions_.end() && one->time.start_ns < time.end_ns; ++one)
+        one->layer->parts_ns[static_cast<std::size_t>(part)] +=
+            std::min(one->time.end_ns, time.end_ns) - std::max(one->time.start_ns, time.start_ns);
+    });
+  }
+
+  std::vector<std::uint32_t> usual_;
+  std::vector<TandemRepeat> repeats_;
+  std::vector<LayerSums> layers_;
+  std::vector<LayerExecution> executions_;  ///< ascending, apart from each other
+};
+
+}  // namespace
+
+Table layers_table(const RankEvents& events, const Steps& steps) {
+  Table table = make_table(schema::layers);
+  if (steps.source == StepSource::none) return table;
+  RowWriter row(table);
+  LayersOfRank(events, steps).write(row);
+  return table;
 }
 
 }  // namespace nsys_explain::analysis

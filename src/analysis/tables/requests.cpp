@@ -1,18 +1,12 @@
-#include "analysis/tables/requests.hpp"
+#include "analysis/tables/side_files.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
-#include <optional>
 #include <stdexcept>
-#include <string>
 
 #include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
 #include "analysis/statistics/statistics.hpp"
-#include "analysis/tables/served_models.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -116,9 +110,8 @@ Nanoseconds request_time(const std::string& text, const RequestColumn& column) {
   const auto number = parse_number(text);
   if (!number || *number < 0) return no_time;
   double unit_ns = column.unit_ns > 0 ? column.unit_ns : 1e9;
-  if (column.unit_ns == 0 && is_point_in_time(column.field)) {
+  if (column.unit_ns == 0 && is_point_in_time(column.field))
     for (double value = *number; value >= 1e10 && unit_ns > 1; value /= 1e3) unit_ns /= 1e3;
-  }
   const double time_ns = *number * unit_ns;
   return time_ns < latest_ns ? static_cast<Nanoseconds>(std::llround(time_ns)) : no_time;
 }
@@ -290,9 +283,8 @@ RequestLog parse_requests(std::string_view text) {
   }
   const auto rows = parse_csv(text);
   std::vector<std::optional<RequestColumn>> columns;
-  if (!rows.empty()) {
+  if (!rows.empty())
     for (const std::string& header : rows.front()) columns.push_back(request_column(header));
-  }
   const auto has = [&](RequestField field) {
     return std::any_of(columns.begin(), columns.end(), [&](const auto& c) { return c && c->field == field; });
   };

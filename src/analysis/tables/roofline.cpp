@@ -1,14 +1,9 @@
-#include "analysis/tables/roofline.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
-#include <map>
-#include <string>
-#include <tuple>
 
-#include "analysis/tables/budget.hpp"
+#include "analysis/tables/tables.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {
@@ -99,9 +94,8 @@ Table occupancy_table(const RankEvents& events, const KindTimes& times, const st
 
 /// Kernels of cuBLAS, cuBLASLt and CUTLASS that multiply matrices, by their short names.
 bool is_gemm(const std::string& short_name) {
-  for (const char* mark : {"gemm", "Gemm", "GEMM", "nvjet", "xmma", "gemv"}) {
+  for (const char* mark : {"gemm", "Gemm", "GEMM", "nvjet", "xmma", "gemv"})
     if (short_name.find(mark) != std::string::npos) return true;
-  }
   return false;
 }
 
@@ -113,9 +107,8 @@ Table model_flops_table(const RankEvents& events, const KindTimes& times, const 
   if (own == log.end() && log.size() > 1) return table;  // of other processes
   const auto& types = own == log.end() ? log.begin()->second : own->second;
   KernelTime gemms;
-  for (std::size_t kind = 0; kind < times.size(); ++kind) {
+  for (std::size_t kind = 0; kind < times.size(); ++kind)
     if (is_gemm(events.trace.strings[events.device.kernel_kinds[kind].short_name])) gemms.add(times[kind]);
-  }
   if (gemms.count == 0) return table;
   std::int64_t logged = 0;
   for (const auto& [type, of_type] : types) logged += of_type.calls;
@@ -209,9 +202,8 @@ std::string_view meaning_of(std::string_view reason) {
        {"sleeping", "the end of its sleep"},
        {"tex_throttle", "the queue for textures, which is full"},
        {"wait", "a fixed latency of its last instruction"}}};
-  for (const auto& [known, meaning] : meanings) {
+  for (const auto& [known, meaning] : meanings)
     if (reason == known) return meaning;
-  }
   return {};
 }
 

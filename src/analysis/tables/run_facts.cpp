@@ -1,11 +1,6 @@
-#include "analysis/tables/run_facts.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,9 +28,8 @@ bool is_word_character(char c) {
 
 /// The mark begins a word: "flash::" is not in "my_flash::".
 bool has_word(std::string_view text, std::string_view mark) {
-  for (std::size_t at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at + 1)) {
+  for (std::size_t at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at + 1))
     if (at == 0 || !is_word_character(text[at - 1])) return true;
-  }
   return false;
 }
 
@@ -84,9 +78,8 @@ Table run_facts_table(const RankEvents& events) {
   Table table = make_table(schema::run_facts);
   RowWriter row(table);
   for (const RunFact& fact : events.trace.facts) row << std::string_view(fact.name) << std::string_view(fact.value);
-  for (const RunFact& fact : events.device.gpu_facts) {
+  for (const RunFact& fact : events.device.gpu_facts)
     row << std::string_view(fact.name) << std::string_view(fact.value);
-  }
   const std::vector<std::string_view> frameworks = frameworks_of(events);
   if (!frameworks.empty()) row << "framework" << std::string_view(fmt::format("{}", fmt::join(frameworks, ", ")));
   return table;

@@ -1,15 +1,10 @@
-#include "analysis/tables/timeline.hpp"
+#include "analysis/tables/tables.hpp"
 
-#include <algorithm>
-#include <map>
 #include <numeric>
-#include <set>
-#include <tuple>
 
 #include <fmt/format.h>
 
-#include "analysis/links/link_traffic.hpp"
-#include "analysis/trace/gpu_activity.hpp"
+#include "analysis/links/links.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

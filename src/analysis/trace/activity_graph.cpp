@@ -1,17 +1,6 @@
 #include "analysis/trace/activity_graph.hpp"
 
-#include <algorithm>
-#include <limits>
-#include <map>
-#include <optional>
-#include <tuple>
-#include <unordered_map>
-#include <utility>
-
-#include "analysis/trace/contention.hpp"
-#include "analysis/trace/gpu_activity.hpp"
 #include "analysis/trace/host_activity.hpp"
-#include "analysis/trace/predecessors.hpp"
 #include "analysis/trace/program.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,13 +1,6 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
-
 #include "analysis/trace/rank_events.hpp"
-#include "nsys_explain/model/collective.hpp"
 
 /// What waits for what on one trace rank, folded: made while its events are in memory, kept when they are gone.
 namespace nsys_explain::analysis {
@@ -50,7 +43,7 @@ struct ActivityPiece {
   std::uint32_t copy_ns = 0;  ///< likewise, with copies and sets beside which nothing ran
   std::uint32_t last_ns = 0;  ///< of these, with the last of its launches
   std::uint32_t contention_ns =
-      0;  ///< of gpu_ns: what kernels took longer for collectives beside them (contention.hpp)
+      0;  ///< of gpu_ns: what kernels took longer for collectives beside them (rank_events.hpp)
   /// What the host did by itself since the piece before, until it launched this one; in a row, until the launch that
   /// after_host_ns is the slack of.
   std::uint32_t host_ns = 0;

@@ -4,13 +4,11 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "model/kernel_name.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -112,9 +110,8 @@ std::string in_words(const WorkEvent* straggler, const WorkEvent* peer) {
   if (peer == nullptr)
     return fmt::format("{}, {:.3f} ms, which the peer does not run there", what, ms(event.duration_ns));
   if (straggler == nullptr) return fmt::format("{}, {:.3f} ms, which only the peer runs", what, ms(event.duration_ns));
-  if (straggler->shape != peer->shape) {
+  if (straggler->shape != peer->shape)
     return fmt::format("{}: {} here, {} on the peer", what, straggler->shape, peer->shape);
-  }
   return fmt::format("{}: {:.3f} ms here, {:.3f} ms on the peer", what, ms(straggler->duration_ns),
                      ms(peer->duration_ns));
 }

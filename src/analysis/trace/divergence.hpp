@@ -1,11 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "analysis/trace/rank_events.hpp"
 #include "nsys_explain/model/time.hpp"
 #include "nsys_explain/model/work.hpp"

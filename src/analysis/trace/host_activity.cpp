@@ -1,18 +1,86 @@
 #include "analysis/trace/host_activity.hpp"
 
 #include <algorithm>
-#include <array>
-#include <functional>
 #include <iterator>
-#include <limits>
-#include <optional>
-#include <tuple>
+
+#include <fmt/format.h>
 
 #include "analysis/statistics/delimited_text.hpp"
-#include "analysis/trace/host_stalls.hpp"
-#include "nsys_explain/model/sorting.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
+Nanoseconds sampling_period_ns(std::span<const CpuSample> samples) {
+  std::unordered_map<std::uint32_t, Nanoseconds> last_ns;  // by thread
+  std::vector<Nanoseconds> gaps;
+  for (const CpuSample& sample : samples) {
+    const auto [last, is_first] = last_ns.try_emplace(sample.thread_id, sample.time_ns);
+    if (!is_first) gaps.push_back(sample.time_ns - std::exchange(last->second, sample.time_ns));
+  }
+  return gaps.empty() ? 0 : lower_median(std::move(gaps));
+}
+
+std::string function_name(const Trace& trace, const CpuSample& sample) {
+  const std::string &function = trace.strings[sample.function], &module = trace.strings[sample.module];
+  if (function.empty()) return module.empty() ? "not known" : module;
+  return module.empty() ? function : fmt::format("{} ({})", function, module);
+}
+
+namespace {
+
+/// Calls that move or map data; every other one that is recorded waits for somebody or something.
+constexpr std::array<std::string_view, 24> file_calls{"read",   "readv",   "pread",   "pread64",   "preadv", "fread",
+                                                      "fgets",  "getline", "write",   "writev",    "pwrite", "pwrite64",
+                                                      "fwrite", "fflush",  "fsync",   "fdatasync", "open",   "open64",
+                                                      "openat", "fopen",   "fopen64", "mmap",      "mmap64", "munmap"};
+
+HostStallKind kind_of_call(std::string_view name) {
+  const bool moves_data = std::find(file_calls.begin(), file_calls.end(), name) != file_calls.end();
+  return moves_data ? HostStallKind::file : HostStallKind::wait;
+}
+
+/// A full launch queue holds nobody up: the GPU is busy then.
+std::optional<HostStallKind> kind_of_overhead(const Overhead& overhead) {
+  if (overhead.is_profiler) return HostStallKind::profiler;
+  if (overhead.kind == OverheadKind::command_buffer_full) return std::nullopt;
+  return HostStallKind::module_load;
+}
+
+/// The time between leaving a core and getting one.
+void add_descheduled(const ProcessTrace& process, std::vector<HostStall>& all) {
+  std::map<std::uint32_t, Nanoseconds> off_since;
+  for (const SchedulingEvent& event : process.scheduling_events) {
+    if (!event.on_cpu) {
+      off_since.try_emplace(event.thread_id, event.time_ns);
+      continue;
+    }
+    const auto off = off_since.find(event.thread_id);
+    if (off == off_since.end()) continue;
+    all.push_back({off->second, event.time_ns, event.thread_id, 0, HostStallKind::descheduled});
+    off_since.erase(off);
+  }
+}
+
+}  // namespace
+
+std::vector<HostStall> host_stalls(const Trace& trace, const ProcessTrace& process) {
+  std::vector<HostStall> all;
+  for (const OsCall& call : process.os_calls) {
+    if (call.is_nested) continue;
+    all.push_back({call.start_ns, call.end_ns, call.thread_id, call.name, kind_of_call(trace.strings[call.name])});
+  }
+  for (const Overhead& overhead : process.overheads) {
+    const auto kind = kind_of_overhead(overhead);
+    if (kind) all.push_back({overhead.start_ns, overhead.end_ns, overhead.thread_id, overhead.name, *kind});
+  }
+  add_descheduled(process, all);
+  std::erase_if(all, [](const HostStall& h) { return h.end_ns - h.start_ns < shortest_host_stall_ns; });
+  std::sort(all.begin(), all.end(), [](const HostStall& a, const HostStall& b) {
+    return std::tie(a.start_ns, a.end_ns, a.thread_id, a.kind, a.name) <
+           std::tie(b.start_ns, b.end_ns, b.thread_id, b.kind, b.name);
+  });
+  return all;
+}
+
 namespace {
 
 /// Ranges that took less do not explain lateness; frameworks mark every operator.
@@ -89,9 +157,8 @@ void sweep(const Interval& span, std::vector<Change>& changes, std::vector<WorkP
   const auto current = [&] {
     for (std::size_t level = precedence_levels; level-- > 0;) {
       if (open_at_level[level] == 0) continue;
-      for (std::size_t part = 0; part < work_part_count; ++part) {
+      for (std::size_t part = 0; part < work_part_count; ++part)
         if (open[level][part] > 0) return static_cast<WorkPart>(part);
-      }
     }
     return WorkPart::unseen;
   };
@@ -228,9 +295,8 @@ void HostActivity::add_host_stalls(const RankEvents& events) {
   for (const HostStall& host_stall : host_stalls(events.trace, events.process)) {
     const Thread* thread = threads_.find(host_stall.thread_id);
     const bool launches = thread != nullptr && thread->launches;
-    if (launches || host_stall.kind == HostStallKind::profiler) {
+    if (launches || host_stall.kind == HostStallKind::profiler)
       add(host_stall.thread_id, host_stall.start_ns, host_stall.end_ns, part_of_stall(host_stall.kind));
-    }
   }
 }
 
@@ -238,9 +304,8 @@ template <class Use>
 void HostActivity::for_each_doing(const Thread& thread, const Interval& span, const Use& use) const {
   auto doing = std::upper_bound(thread.doings.begin(), thread.doings.end(), span.start_ns,
                                 [](Nanoseconds time_ns, const Doing& d) { return time_ns < d.latest_end_ns; });
-  for (; doing != thread.doings.end() && doing->start_ns < span.end_ns; ++doing) {
+  for (; doing != thread.doings.end() && doing->start_ns < span.end_ns; ++doing)
     if (doing->end_ns > span.start_ns) use(doing->start_ns, doing->end_ns, doing->part);
-  }
   auto block = std::upper_bound(thread.blocks.begin(), thread.blocks.end(), span.start_ns,
                                 [](Nanoseconds time_ns, const LaunchingCalls& b) { return time_ns < b.latest_end_ns; });
   for (; block != thread.blocks.end(); ++block) {

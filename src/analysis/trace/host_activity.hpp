@@ -1,14 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory_resource>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "analysis/trace/rank_events.hpp"
 #include "analysis/trace/work_profile.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
@@ -106,5 +99,36 @@ class HostActivity {
 /// The pieces of work_timeline() one by one, for a device has millions; `host` is that of `events`.
 using UsePiece = std::function<void(const WorkPiece&)>;
 void for_each_work_piece(const RankEvents& events, const HostActivity& host, const UsePiece& use);
+
+/// Why a host thread did not run its program.
+enum class HostStallKind : std::uint8_t {
+  profiler,     ///< the profiler flushed buffers, patched code, ...
+  module_load,  ///< CUDA loaded or compiled code
+  file,         ///< a call into the operating system that reads, writes or maps
+  wait,         ///< a call into the operating system that waits for a thread, a descriptor or time
+  descheduled   ///< the operating system ran something else on its core
+};
+
+/// One span of time that a host thread lost.
+struct HostStall {
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::uint32_t thread_id = 0;
+  StringIndex name = 0;  ///< e.g. the call; empty for descheduled
+  HostStallKind kind = HostStallKind::wait;
+};
+
+/// Shorter ones are left out: they come in millions, and do not tell why a rank is late.
+inline constexpr Nanoseconds shortest_host_stall_ns = 20'000;
+
+/// Of every thread of the process, sorted by start.
+std::vector<HostStall> host_stalls(const Trace& trace, const ProcessTrace& process);
+
+/// The time that one sample stands for: the median from one of a thread to its next; 0: no thread has two. A thread is
+/// sampled only while it runs, so longer gaps are time off a core.
+Nanoseconds sampling_period_ns(std::span<const CpuSample> samples);
+
+/// "read_csv (libarrow.so)", "libcuda.so.1"; "not known" where the call chain tells nothing.
+std::string function_name(const Trace& trace, const CpuSample& sample);
 
 }  // namespace nsys_explain::analysis

@@ -1,13 +1,9 @@
 #include "analysis/trace/program.hpp"
 
-#include <algorithm>
-#include <limits>
 #include <set>
-#include <tuple>
-#include <unordered_map>
 
 #include "analysis/trace/host_activity.hpp"
-#include "nsys_explain/model/sorting.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,18 +1,12 @@
-#include <algorithm>
-#include <iterator>
-#include <map>
 #include <set>
-#include <string>
-#include <tuple>
 
 #include <fmt/format.h>
 
-#include "analysis/trace/cpu_samples.hpp"
 #include "analysis/trace/divergence.hpp"
 #include "analysis/trace/host_activity.hpp"
-#include "analysis/trace/host_stalls.hpp"
-#include "analysis/trace/launch_order.hpp"
-#include "analysis/trace/nvtx_nesting.hpp"
+#include "analysis/trace/launches.hpp"
+#include "analysis/trace/nvtx_ranges.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -39,18 +33,7 @@ std::string_view copy_name(const MemoryOperation& operation) {
 }
 
 std::string_view host_stall_name(HostStallKind kind) {
-  switch (kind) {
-    case HostStallKind::profiler:
-      return "profiler";
-    case HostStallKind::module_load:
-      return "loading code";
-    case HostStallKind::file:
-    case HostStallKind::wait:
-      return "system call";
-    case HostStallKind::descheduled:
-      break;
-  }
-  return "no CPU core";
+  return name_in_order(kind, {"profiler", "loading code", "system call", "system call", "no CPU core"});
 }
 
 /// Frameworks number their ranges ("aten::to, op_id = 998672", "step 12"): without the numbers, names of two ranks
@@ -141,9 +124,8 @@ class EventLister {
     for (const ApiCall& call : events_.process.api_calls) {
       if (!inside(call.start_ns) || !launching_threads_.contains(call.thread_id)) continue;
       const bool blocks = parts.of(call) != WorkPart::launching;
-      if (blocks || call.end_ns - call.start_ns >= shortest_event_ns) {
+      if (blocks || call.end_ns - call.start_ns >= shortest_event_ns)
         add(WorkEventKind::call, text(call.name), caller_of(call), call.start_ns, call.end_ns - call.start_ns);
-      }
     }
   }
 
@@ -226,21 +208,7 @@ class EventLister {
 }  // namespace
 
 std::string_view work_event_kind_name(WorkEventKind kind) {
-  switch (kind) {
-    case WorkEventKind::kernel:
-      return "kernel";
-    case WorkEventKind::copy:
-      return "copy";
-    case WorkEventKind::call:
-      return "call";
-    case WorkEventKind::range:
-      return "range";
-    case WorkEventKind::host_stall:
-      return "host_stall";
-    case WorkEventKind::function:
-      break;
-  }
-  return "function";
+  return name_in_order(kind, {"kernel", "copy", "call", "range", "host_stall", "function"});
 }
 
 std::vector<WorkEvent> work_events(const RankEvents& events, TraceTime enter) {

@@ -1,15 +1,8 @@
-#include "analysis/verdict/kernel_peers.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
-#include <map>
 #include <numbers>
 #include <numeric>
-#include <string_view>
-#include <tuple>
-#include <utility>
 
 #include "analysis/statistics/statistics.hpp"
 #include "model/schema/gpu.hpp"
@@ -241,9 +234,8 @@ Table kernel_imbalance_table(const Table& kernels) {
     }
   }
   std::vector<std::pair<std::string_view, Load>> order;
-  for (const auto& [name, load] : loads) {
+  for (const auto& [name, load] : loads)
     if (load.ranks > 1) order.emplace_back(name, load);
-  }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
   Table table = make_table({"kernel_imbalance",

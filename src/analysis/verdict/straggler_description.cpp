@@ -1,13 +1,11 @@
-#include "analysis/verdict/straggler_description.hpp"
+#include "analysis/verdict/stragglers.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/verdict/suspects.hpp"
-#include "model/p_value_text.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

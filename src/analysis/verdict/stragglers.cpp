@@ -1,21 +1,13 @@
 #include "analysis/verdict/stragglers.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
-#include <optional>
-#include <set>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "analysis/statistics/significance.hpp"
-#include "analysis/verdict/slow_places.hpp"
-#include "analysis/verdict/straggler_description.hpp"
-#include "analysis/verdict/suspects.hpp"
-#include "model/p_value_text.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,18 +1,81 @@
 #pragma once
 
-#include <cstddef>
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
+#include <map>
 
 #include "analysis/verdict/job_delays.hpp"
-#include "analysis/waits/levels.hpp"
 #include "analysis/waits/waits.hpp"
-#include "nsys_explain/model/job_report.hpp"
 
+/// Who makes others wait, beyond chance.
 namespace nsys_explain::analysis {
+
+// Which places chance does not explain, and which of them a list of culprits needs.
+
+/// Places that chance would treat alike: of one level, with trace ranks of the same roles. GPUs whose role nobody
+/// shares were compared with themselves over time, and that makes them alike.
+std::vector<std::vector<std::size_t>> classes_of_likes(std::span<const Place> places, const JobDelays& delays);
+
+/// What chance has to say about each place; by index of the place.
+struct Probabilities {
+  std::vector<double> proven;  ///< up to the limit of verdicts; 1 above
+  std::vector<double> likely;  ///< above that, up to the limit of a mention; 1 elsewhere
+  std::vector<double> limit;   ///< of verdicts
+  std::vector<double> part;    ///< of what the place takes longer: what this is said of; 1 where kernels say it
+};
+
+/// Takes one culprit after the other out of a class, whose work is longer, by sums or by order, down to the first that
+/// is not proven.
+void test_class(std::vector<std::size_t> members, std::span<const Place> places, const JobDelays& delays, double limit,
+                double mention_limit, Probabilities& probabilities);
+
+/// Probability that chance makes all GPUs of a place as slow as their kernels are; 1 where one of them is not slow.
+double slow_by_kernels(const Place& place, const JobDelays& delays);
+
+/// Probability that chance gives a pipeline stage so much more than its part of the layers; 1 where it has no more.
+double overfull_by_chance(const Place& place, const JobDelays& delays);
+
+/// The places of those with a p-value below 1 that a fit of the ranks' excess work needs. A place two of whose culprits
+/// are late at other times than each other is not taken for one, nor one whose others are not late with its culprits.
+std::vector<std::size_t> explaining_places(std::span<const Place> places, std::span<const double> p_values,
+                                           const JobDelays& delays);
+
+// Trace ranks and nodes whose transfers are slow make their partners late as well: one culprit, many who are late.
+
+/// The slow place whose transfers are most of what `place` takes longer than its likes, if there is one: some of it is
+/// slow, or it exchanges with all of it.
+const SlowPlace* slow_place_behind(const Place& place, const JobDelays& delays);
+
+/// The trace ranks of the slow place, first, and all that are late by its transfers.
+std::vector<std::size_t> late_with(const SlowPlace& slow, const JobDelays& delays);
+
+/// Likewise, with the probability that chance makes them as late.
+struct LateTogether {
+  std::vector<std::size_t> late;
+  double p_value = 1;
+};
+
+/// In the order of JobDelays::slow_places.
+using SlowPlaces = std::map<const SlowPlace*, LateTogether>;
+
+/// Those that are late by transfers, beyond chance. Who shares slow transfers is last now here, now there, so they are
+/// tested together.
+SlowPlaces proven_slow_places(const JobDelays& delays, double limit);
+
+/// Takes the slow transfers off those who are late by them, but for the slow places themselves: what is left is
+/// their own.
+void take_off_slow_transfers(const SlowPlaces& slow_places, JobDelays& delays);
+
+/// Leaves out places with a trace rank of a slow one: they neither hide another culprit nor are one.
+void leave_out_slow_places(const SlowPlaces& slow_places, std::span<const Place> places,
+                           std::vector<std::size_t>& likes);
+
+/// A cost as a share of all trace ranks' window time; 0 where they have none.
+double share_of_windows(Nanoseconds cost, std::span<const RankSummary> ranks);
+
+/// A place that is late: all but evidence of its being no chance, pattern and cause.
+Straggler describe(const Place& place, double p_value, std::span<const RankSummary> ranks, const Totals& totals);
+
+/// Adds what rules chance out.
+void add_proof(const Place& place, const JobDelays& delays, Straggler& straggler);
 
 /// The share of the elapsed time that is saved if the work of these trace ranks (indices, ascending) were as is usual;
 /// empty where no replay tells.

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "model/schema/job.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/names.hpp"
 
 namespace nsys_explain::analysis {

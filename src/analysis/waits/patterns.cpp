@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -35,7 +35,7 @@ struct Outcome {
   bool tied : 1 = true;       ///< everybody was still there when the last one entered: nobody left it behind
   bool split_told : 1 =
       false;                   ///< into wait and transfer: it took longer than three standard uncertainties of the skew
-  bool slow_link : 1 = false;  ///< transfers among these members are slower than those of equal groups (slow_links.hpp)
+  bool slow_link : 1 = false;  ///< transfers among these members are slower than those of equal groups (links.hpp)
   std::array<std::uint8_t, 3> reserved = {};  ///< no padding bytes travel uninitialised
 };
 

@@ -4,8 +4,7 @@
 #include <set>
 
 #include "analysis/waits/rank_timeline.hpp"
-#include "nsys_explain/model/lower_median.hpp"
-#include "nsys_explain/model/sorting.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 
@@ -54,7 +53,7 @@ void set_excess_over(RankTimeline& timeline, std::size_t i, const UsualWork& usu
   arrival.compared = true;
   arrival.excess_work_ns = arrival.work_ns - usual.work_ns;
   arrival.excess_wait_ns = arrival.matched ? blocking_wait(timeline, i) - usual.wait_ns : 0;
-  // Ends of transfers differ from member to member on healthy links, too (see slow_links.hpp).
+  // Ends of transfers differ from member to member on healthy links, too (see links.hpp).
   if (!timeline.outcomes[i].slow_link) return;
   timeline.excess_transfers_ns.resize(timeline.arrivals.size(), 0);
   timeline.excess_transfers_ns[i] = blocking_transfer(timeline, i) - usual.transfer_ns;

@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "analysis/waits/rank_timeline.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/intervals.hpp"
-#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 

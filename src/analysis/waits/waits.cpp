@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "nsys_explain/model/lower_median.hpp"
-#include "nsys_explain/model/trace_rank_index.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

@@ -1,16 +1,10 @@
-#include "analysis/window/common_steps.hpp"
+#include "analysis/window/window.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
-#include <map>
-#include <optional>
-#include <span>
-#include <tuple>
-#include <utility>
 
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -227,9 +221,8 @@ ProcessSteps tell_steps(const RecordedSteps& recorded, Nanoseconds start_ns) {
 std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& processes) {
   std::vector<CommonWindow> windows;
   StepSource source = StepSource::none;  // ranges of the program outweigh what repeats
-  for (const ProcessSteps& one : processes) {
+  for (const ProcessSteps& one : processes)
     if (one.source == StepSource::nvtx || source == StepSource::none) source = one.source;
-  }
   if (source == StepSource::none) {
     std::vector<CommonWindow> own;
     for (const ProcessSteps& one : processes)

@@ -1,15 +1,10 @@
-#include "analysis/window/job_steps.hpp"
+#include "analysis/window/steps.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
-#include <utility>
-#include <vector>
 
-#include "analysis/statistics/change_points.hpp"
+#include "analysis/statistics/significance.hpp"
 #include "analysis/statistics/statistics.hpp"
-#include "nsys_explain/model/lower_median.hpp"
 
 namespace nsys_explain::analysis {
 

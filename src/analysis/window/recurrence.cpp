@@ -1,13 +1,10 @@
-#include "analysis/window/recurrence.hpp"
+#include "analysis/window/steps.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
-#include <set>
-#include <tuple>
-#include <utility>
 
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

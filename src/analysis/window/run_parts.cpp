@@ -1,20 +1,12 @@
-#include "analysis/window/run_parts.hpp"
-
-#include <algorithm>
-#include <array>
-#include <limits>
-#include <map>
-#include <optional>
-#include <string_view>
+#include "analysis/window/window.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/trace/gpu_activity.hpp"
-#include "analysis/trace/gpu_parts.hpp"
+#include "analysis/trace/rank_events.hpp"
 #include "model/hash.hpp"
 #include "model/schema/job.hpp"
-#include "nsys_explain/model/lower_median.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::analysis {
 

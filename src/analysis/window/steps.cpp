@@ -1,20 +1,10 @@
 #include "analysis/window/steps.hpp"
 
-#include <algorithm>
 #include <cctype>
-#include <charconv>
-#include <limits>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <unordered_map>
 
-#include "analysis/statistics/near_search.hpp"
-#include "analysis/window/recurrence.hpp"
+#include "analysis/statistics/statistics.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/model/intervals.hpp"
-#include "nsys_explain/model/lower_median.hpp"
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
@@ -33,10 +23,8 @@ NumberedName split_number(std::string_view text) {
   while (end > 0 && (text[end - 1] == ']' || text[end - 1] == ')' || text[end - 1] == ' ')) --end;
   std::size_t begin = end;
   while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
-  std::int64_t number = 0;
-  const auto parsed = std::from_chars(text.data() + begin, text.data() + end, number);
-  if (begin == end || parsed.ec != std::errc{}) return {text, std::nullopt};
-  return {text.substr(0, begin), number};
+  const auto number = integer_of(text.substr(begin, end - begin));
+  return {number ? text.substr(0, begin) : text, number};
 }
 
 bool names_a_step(std::string_view stem) {

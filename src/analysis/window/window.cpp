@@ -1,15 +1,12 @@
 #include "analysis/window/window.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <limits>
 #include <stdexcept>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "analysis/trace/launches.hpp"
-#include "nsys_explain/model/launch_index.hpp"
+#include "model/text.hpp"
 
 namespace nsys_explain::analysis {
 
@@ -266,10 +263,8 @@ ProcessWindows clip_to_window(Trace& trace, const WindowRequest& request, Nanose
 namespace {
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
+  const auto number = integer_of(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 std::optional<Nanoseconds> unit_length(std::string_view unit) {
@@ -296,9 +291,8 @@ std::optional<Nanoseconds> duration(std::string_view text) {
     const std::size_t point = std::min(number.find('.'), number.size());
     const auto whole = whole_number(number.substr(0, point));
     Nanoseconds part = 0;
-    if (!whole || __builtin_mul_overflow(*whole, *unit, &part) || __builtin_add_overflow(total, part, &total)) {
+    if (!whole || __builtin_mul_overflow(*whole, *unit, &part) || __builtin_add_overflow(total, part, &total))
       return std::nullopt;
-    }
     Nanoseconds digit_ns = *unit;
     for (const char digit : number.substr(std::min(point + 1, number.size()))) {
       if (digit == '.') return std::nullopt;

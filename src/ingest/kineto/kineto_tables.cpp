@@ -1,11 +1,8 @@
 #include "ingest/kineto/kineto_tables.hpp"
 
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "ingest/kineto/collective_call.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
@@ -32,9 +29,8 @@ struct CopyKinds {
 std::int64_t memory_kind(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> kinds{
       {{"Pageable", 0}, {"Pinned", 1}, {"Device", 2}, {"Array", 3}, {"Managed", 4}}};
-  for (const auto& [known, kind] : kinds) {
+  for (const auto& [known, kind] : kinds)
     if (name == known) return kind;
-  }
   return -1;
 }
 
@@ -42,9 +38,8 @@ CopyKinds copy_kinds(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> directions{
       {{"HtoD", 1}, {"DtoH", 2}, {"DtoD", 8}, {"HtoH", 9}, {"PtoP", 10}}};
   CopyKinds kinds;
-  for (const auto& [known, kind] : directions) {
+  for (const auto& [known, kind] : directions)
     if (name.find(known) != std::string_view::npos) kinds.copy = kind;
-  }
   const std::size_t open = name.find('('), arrow = name.find(" -> "), close = name.find(')');
   if (open < arrow && arrow < close && close != std::string_view::npos) {
     kinds.source = memory_kind(name.substr(open + 1, arrow - open - 1));

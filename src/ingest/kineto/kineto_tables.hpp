@@ -1,19 +1,83 @@
 #pragma once
 
-#include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <unordered_map>
+#include <variant>
 
-#include "ingest/kineto/export_writer.hpp"
-#include "ingest/kineto/host_ranges.hpp"
 #include "ingest/kineto/trace_event.hpp"
 #include "nsys_explain/model/diagnostic.hpp"
 
+struct sqlite3;
+struct sqlite3_stmt;
+
 namespace nsys_explain::ingest {
+
+/// A value of a row; nothing: NULL.
+using Cell = std::variant<std::monostate, std::int64_t, std::string_view>;
+
+/// A new SQLite file that is written row by row in one transaction. Throws TraceError where it cannot be written.
+class ExportWriter {
+ public:
+  explicit ExportWriter(const std::string& path);
+  ~ExportWriter();
+  ExportWriter(const ExportWriter&) = delete;
+  ExportWriter& operator=(const ExportWriter&) = delete;
+
+  /// Number of rows that its last statement changed.
+  std::int64_t run(const std::string& sql);
+  /// Rows of integers; `use` may write rows of other tables.
+  void for_each(const std::string& sql, const std::function<void(const std::vector<std::int64_t>& row)>& use);
+  /// A table with these columns ("start INTEGER, name TEXT"), and its number for `row`.
+  std::size_t table(const std::string& name, const std::string& columns);
+  void row(std::size_t table, std::initializer_list<Cell> cells);
+  /// Id of a text in StringIds.
+  std::int64_t id(const std::string& text);
+  void finish();
+
+ private:
+  [[noreturn]] void fail(int code) const;
+  void check(int code) const;
+
+  sqlite3* handle_ = nullptr;
+  std::vector<sqlite3_stmt*> inserts_;
+  std::size_t strings_ = 0;
+  std::int64_t next_id_ = 1;
+  std::unordered_map<std::string, std::int64_t> ids_;
+};
+
+/// What was open on a thread when it made a CUDA call: functions of Python (recorded with_stack), and the operator that
+/// tells a collective. Kept in tables of the export until all calls are known. Memory: the distinct stacks.
+class HostRanges {
+ public:
+  explicit HostRanges(ExportWriter& writer);
+
+  void add_function(std::int64_t start_ns, std::int64_t end_ns, std::int64_t global_tid, const std::string& name);
+  void add_collective(std::int64_t start_ns, std::int64_t end_ns, std::int64_t global_tid, const CollectiveCall& call);
+
+  /// Gives each call its stack (callchainId, CUDA_CALLCHAINS), and each row of collective_kernels that tells no
+  /// collective that of the operator in which the kernel was launched, if it launched no other one. Number of those.
+  std::int64_t finish();
+
+ private:
+  struct Open {
+    std::int64_t end = 0, name = 0, collective = 0;  ///< 0: none
+  };
+  std::int64_t chain_of(const std::vector<Open>& open);
+  void write_contexts();
+
+  ExportWriter& writer_;
+  std::size_t ranges_, contexts_, chains_;
+  std::int64_t collectives_ = 0;
+  bool has_functions_ = false;
+  std::map<std::vector<std::int64_t>, std::int64_t> chain_ids_;  ///< by names, innermost first
+};
+
+/// A function's name without the address of the object whose method it is, which differs from call to call:
+/// "<built-in method copy_ of Tensor object at 0x7f12>" becomes "<built-in method copy_ of Tensor object>".
+std::string without_address(std::string_view name);
 
 /// Writes events and members of a Kineto trace as rows of Nsight Systems' tables. All of a trace is one process: the
 /// profiler sees no other. Times count from the first complete event.

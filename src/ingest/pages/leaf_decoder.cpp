@@ -1,12 +1,7 @@
-#include "ingest/pages/leaf_decoder.hpp"
+#include "ingest/pages/page_rows.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <string>
-
-#include "ingest/pages/bytes.hpp"
-#include "nsys_explain/model/time.hpp"
 
 namespace nsys_explain::ingest::pages {
 namespace {
@@ -64,9 +59,8 @@ std::uint32_t LeafDecoder::cell_count(const Leaf& leaf, const PageBatch& batch) 
   const std::uint8_t* header = page_bytes(leaf.page, batch) + page_header_at(leaf.page);
   const std::uint32_t cells = load_be16(header + 3);
   if (header[0] != 0x0D) throw PageDamage("not a leaf of a rowid table", leaf.page);
-  if (cells > most_cells(file_) || (cells == 0 && !leaf.is_only_one())) {
+  if (cells > most_cells(file_) || (cells == 0 && !leaf.is_only_one()))
     throw PageDamage("impossible number of cells", leaf.page);
-  }
   return cells;
 }
 
@@ -160,9 +154,8 @@ void LeafDecoder::gather(Record& record, std::uint64_t wanted_bytes, std::uint32
     std::memcpy(target + done, overflow.data() + 4, part);
     next = load_be32(overflow.data());
     done += part;
-    if (record.length - done <= overflow_bytes - part && next != 0) {
+    if (record.length - done <= overflow_bytes - part && next != 0)
       throw PageDamage("a chain of overflow pages goes on after its record", page);
-    }
   }
   record.bytes = target;
   record.available = wanted_bytes;

@@ -1,16 +1,13 @@
 #include "ingest/pages/page_file.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
-
-#include "ingest/pages/bytes.hpp"
 
 namespace nsys_explain::ingest::pages {
 
@@ -34,9 +31,8 @@ PageFile::~PageFile() {
 void PageFile::read_header(const std::string& path) {
   struct stat status {};
   std::array<std::uint8_t, 100> header{};
-  if (::fstat(descriptor_, &status) != 0 || ::pread(descriptor_, header.data(), header.size(), 0) != 100) {
+  if (::fstat(descriptor_, &status) != 0 || ::pread(descriptor_, header.data(), header.size(), 0) != 100)
     throw PageSurprise("the file is shorter than its header");
-  }
   if (std::memcmp(header.data(), "SQLite format 3", 16) != 0) throw PageSurprise("the file is no SQLite database");
   const std::uint32_t stored = load_be16(&header[16]);
   page_bytes_ = stored == 1 ? 65536 : stored;
@@ -53,15 +49,13 @@ void PageFile::read_header(const std::string& path) {
   if (pages > pages_in_file || pages > 0xFFFFFFFE) throw PageSurprise("the file is cut short");
   page_count_ = static_cast<std::uint32_t>(pages);
   owners_.resize(pages + 1);
-  if (::stat((path + "-wal").c_str(), &status) == 0 && status.st_size > 0) {
+  if (::stat((path + "-wal").c_str(), &status) == 0 && status.st_size > 0)
     throw PageSurprise("a log lies beside the file");
-  }
 }
 
 void PageFile::read(std::uint32_t first, std::uint32_t count, std::uint8_t* target) const {
-  if (first < 1 || first > page_count_ || count > page_count_ - first + 1) {
+  if (first < 1 || first > page_count_ || count > page_count_ - first + 1)
     throw PageDamage("the file has no such page", first);
-  }
   const std::size_t wanted = std::size_t{count} * page_bytes_;
   const std::uint64_t offset = std::uint64_t{first - 1} * page_bytes_;
   for (std::size_t done = 0; done < wanted;) {

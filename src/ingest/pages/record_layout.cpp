@@ -1,9 +1,6 @@
 #include "ingest/pages/record_layout.hpp"
 
-#include <cstring>
-#include <limits>
-
-#include "ingest/pages/bytes.hpp"
+#include "ingest/pages/page_file.hpp"
 #include "model/hash.hpp"
 #include "nsys_explain/model/time.hpp"
 
@@ -44,9 +41,8 @@ bool same_header(const RecordLayout& layout, const std::uint8_t* record, std::si
   if (layout.header_bytes != header_bytes) return false;
   const std::uint8_t* header = layout.header.data();
   if (header_bytes < 8) return std::memcmp(header, record, header_bytes) == 0;
-  for (std::size_t i = 0; i + 8 < header_bytes; i += 8) {
+  for (std::size_t i = 0; i + 8 < header_bytes; i += 8)
     if (load_be64(header + i) != load_be64(record + i)) return false;
-  }
   return load_be64(header + header_bytes - 8) == load_be64(record + header_bytes - 8);
 }
 
@@ -56,9 +52,8 @@ const RecordLayout* RecordLayouts::of(const std::uint8_t* record, std::size_t av
   std::uint64_t header_bytes = 0;
   const std::size_t first_type = read_varint(record, record + available, header_bytes);
   if (first_type == 0 || header_bytes < first_type || header_bytes > available) return nullptr;
-  if (header_bytes > RecordLayout::longest_kept_header) {
+  if (header_bytes > RecordLayout::longest_kept_header)
     return parse(record, header_bytes, first_type, too_long_to_keep_) ? &too_long_to_keep_ : nullptr;
-  }
   if (latest_ != nullptr && same_header(*latest_, record, header_bytes)) return latest_;
   RecordLayout& layout = kept_[slot_of(record, header_bytes)];
   if (!same_header(layout, record, header_bytes)) {

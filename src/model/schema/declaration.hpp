@@ -1,14 +1,5 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <variant>
-#include <vector>
-
 #include "nsys_explain/model/table.hpp"
 
 /// Tables that are read where they are not made: each is declared once, with its columns as members, so that a mistyped

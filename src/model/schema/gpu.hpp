@@ -1,8 +1,5 @@
 #pragma once
 
-#include <array>
-#include <string_view>
-
 #include "model/schema/declaration.hpp"
 
 /// What ran on the GPU of each trace rank, and how fast.

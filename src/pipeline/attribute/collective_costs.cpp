@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "analysis/links/messages.hpp"
+#include "analysis/links/links.hpp"
 #include "analysis/replay/slack.hpp"
 #include "analysis/waits/collectives_in_step.hpp"
 #include "model/schema/job.hpp"

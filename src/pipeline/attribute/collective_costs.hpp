@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "exchange/communicator.hpp"
-#include "nsys_explain/model/exposed_time.hpp"
+#include "nsys_explain/model/report_parts.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "pipeline/attribute/job_replay.hpp"
 #include "pipeline/match/match_collectives.hpp"

@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include "analysis/window/job_steps.hpp"
 #include "analysis/window/steps.hpp"
 #include "exchange/communicator.hpp"
 #include "pipeline/attribute/step_rows.hpp"

@@ -8,10 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "analysis/links/link_summary.hpp"
-#include "analysis/links/messages.hpp"
+#include "analysis/links/links.hpp"
 #include "analysis/questions/question.hpp"
-#include "analysis/tables/run_facts.hpp"
+#include "analysis/tables/tables.hpp"
 #include "analysis/waits/waits.hpp"
 #include "pipeline/read/ranks_without_ranges.hpp"
 

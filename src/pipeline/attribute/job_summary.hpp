@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "analysis/links/link_summary.hpp"
+#include "analysis/links/links.hpp"
 #include "analysis/waits/waits.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "pipeline/attribute/attribution.hpp"

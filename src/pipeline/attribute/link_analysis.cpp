@@ -9,7 +9,7 @@
 #include <cereal/types/map.hpp>
 #include <cereal/types/utility.hpp>
 
-#include "analysis/links/slow_links.hpp"
+#include "analysis/links/links.hpp"
 #include "analysis/waits/bandwidth.hpp"
 #include "pipeline/tool_rank/pack.hpp"
 

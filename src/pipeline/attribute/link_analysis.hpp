@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exchange/communicator.hpp"
-#include "nsys_explain/model/slow_link.hpp"
+#include "nsys_explain/model/report_parts.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "pipeline/match/cross_rank.hpp"
 #include "pipeline/read/job_ranks.hpp"

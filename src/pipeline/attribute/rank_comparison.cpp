@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/tables/gpu_trace.hpp"
-#include "analysis/verdict/kernel_peers.hpp"
-#include "ingest/category_file.hpp"
-#include "ingest/glob.hpp"
+#include "analysis/tables/tables.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
+#include "ingest/file_names.hpp"
+#include "ingest/side_files.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::pipeline {

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/causes/rotating_cause.hpp"
+#include "analysis/causes/causes.hpp"
 #include "analysis/waits/patterns.hpp"
 #include "pipeline/attribute/attribution.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "analysis/waits/waits.hpp"
 #include "model/schema/job.hpp"
-#include "nsys_explain/model/trace_rank_index.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::pipeline {
 

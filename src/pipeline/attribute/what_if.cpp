@@ -8,13 +8,13 @@
 #include <string>
 #include <utility>
 
-#include "analysis/causes/long_waits.hpp"
+#include "analysis/causes/causes.hpp"
 #include "analysis/replay/critical_path.hpp"
 #include "analysis/replay/replay.hpp"
 #include "analysis/replay/saving.hpp"
 #include "analysis/replay/stage_times.hpp"
 #include "analysis/statistics/statistics.hpp"
-#include "nsys_explain/model/slowdown.hpp"
+#include "nsys_explain/model/report_parts.hpp"
 #include "pipeline/attribute/gathered_job.hpp"
 #include "pipeline/attribute/job_replay.hpp"
 

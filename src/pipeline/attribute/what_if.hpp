@@ -1,6 +1,6 @@
 #pragma once
 
-#include "analysis/causes/long_waits.hpp"
+#include "analysis/causes/causes.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "pipeline/attribute/job_replay.hpp"
 

@@ -5,10 +5,8 @@
 #include <utility>
 
 #include "analysis/trace/work_profile.hpp"
-#include "analysis/verdict/gpu_speed.hpp"
-#include "analysis/verdict/host_idle.hpp"
 #include "analysis/verdict/job_delays.hpp"
-#include "analysis/verdict/kernel_time_wander.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
 #include "model/schema/gpu.hpp"
 #include "pipeline/tool_rank/pack.hpp"
 

@@ -3,9 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "analysis/verdict/gpu_speed.hpp"
-#include "analysis/verdict/kernel_time_wander.hpp"
-#include "analysis/verdict/stage_balance.hpp"
+#include "analysis/verdict/job_delays.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
 #include "analysis/waits/levels.hpp"
 #include "exchange/communicator.hpp"
 #include "pipeline/read/job_ranks.hpp"

@@ -9,14 +9,11 @@
 #include <fmt/ranges.h>
 
 #include "analysis/compare/comparison.hpp"
-#include "analysis/compare/table_difference.hpp"
 #include "pipeline/tool_rank/job.hpp"
 #include "pipeline/tool_rank/own_files.hpp"
 #include "pipeline/tool_rank/own_process.hpp"
 #include "pipeline/write/outputs.hpp"
-#include "report/comparison_report.hpp"
 #include "report/report.hpp"
-#include "report/table_text.hpp"
 #include "store/store_reader.hpp"
 
 namespace nsys_explain::pipeline {

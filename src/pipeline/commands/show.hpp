@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/table_text.hpp"
+#include "report/report.hpp"
 
 /// `nsys-explain-mpi show`: looks into a store without any other program.
 namespace nsys_explain::pipeline {

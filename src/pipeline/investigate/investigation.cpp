@@ -8,10 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/causes/cause_context.hpp"
 #include "analysis/causes/causes.hpp"
-#include "analysis/causes/compute_difference.hpp"
-#include "analysis/causes/long_waits.hpp"
 #include "analysis/trace/divergence.hpp"
 #include "model/schema/gpu.hpp"
 #include "pipeline/investigate/case_proposals.hpp"

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "analysis/causes/long_waits.hpp"
+#include "analysis/causes/causes.hpp"
 #include "analysis/verdict/job_delays.hpp"
 #include "exchange/communicator.hpp"
 #include "nsys_explain/ingest/discovery.hpp"

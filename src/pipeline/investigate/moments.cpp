@@ -7,10 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "analysis/tables/timeline.hpp"
-#include "model/median.hpp"
+#include "analysis/tables/tables.hpp"
+#include "clock/job_clock.hpp"
+#include "clock/level_zero.hpp"
 #include "model/schema/job.hpp"
 #include "nsys_explain/ingest/ingest.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {

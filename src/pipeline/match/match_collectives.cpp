@@ -12,8 +12,7 @@
 #include "clock/coarse_clocks.hpp"
 #include "clock/level_zero.hpp"
 #include "collectives/layout.hpp"
-#include "model/median.hpp"
-#include "nsys_explain/model/release.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "pipeline/tool_rank/outgoing.hpp"
 #include "pipeline/tool_rank/pack.hpp"
 

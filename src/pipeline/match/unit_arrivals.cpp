@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "nsys_explain/model/release.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "pipeline/tool_rank/outgoing.hpp"
 
 namespace nsys_explain::pipeline {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "analysis/tables/run_facts.hpp"
+#include "analysis/tables/tables.hpp"
 #include "pipeline/read/rank_tables.hpp"
 
 namespace nsys_explain::pipeline {

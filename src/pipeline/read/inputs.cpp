@@ -13,7 +13,7 @@
 
 #include "clock/level_zero.hpp"
 #include "exchange/agree.hpp"
-#include "ingest/contexts.hpp"
+#include "ingest/export_content.hpp"
 #include "ingest/export_report.hpp"
 #include "pipeline/read/local_traces.hpp"
 #include "pipeline/tool_rank/pack.hpp"

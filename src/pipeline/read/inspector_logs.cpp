@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "collectives/inspector_keys.hpp"
-#include "ingest/inspector_log.hpp"
+#include "ingest/side_files.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {

@@ -9,11 +9,10 @@
 
 #include "clock/level_zero.hpp"
 #include "exchange/agree.hpp"
-#include "ingest/helper_processes.hpp"
+#include "ingest/rank_resolution.hpp"
 #include "ingest/session_checks.hpp"
-#include "ingest/several_jobs.hpp"
 #include "ingest/trace_content.hpp"
-#include "model/shell_quoted.hpp"
+#include "model/text.hpp"
 #include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {

@@ -8,8 +8,8 @@
 #include "clock/job_clock.hpp"
 #include "clock/level_zero.hpp"
 #include "exchange/communicator.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/job_report.hpp"
-#include "nsys_explain/model/trace_rank_index.hpp"
 #include "pipeline/read/local_traces.hpp"
 
 namespace nsys_explain::pipeline {

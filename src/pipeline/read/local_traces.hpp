@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "analysis/trace/activity_graph.hpp"
-#include "analysis/trace/exposed.hpp"
 #include "analysis/trace/rank_events.hpp"
+#include "analysis/trace/work_profile.hpp"
 #include "analysis/waits/rank_timeline.hpp"
-#include "analysis/window/run_parts.hpp"
 #include "analysis/window/steps.hpp"
 #include "analysis/window/window.hpp"
 #include "clock/job_clock.hpp"
@@ -18,7 +17,7 @@
 #include "ingest/session_checks.hpp"
 #include "ingest/trace_content.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
-#include "nsys_explain/ingest/scan_options.hpp"
+#include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/table.hpp"
 #include "nsys_explain/model/trace.hpp"

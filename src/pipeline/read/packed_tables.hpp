@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/table_extent.hpp"
 #include "pipeline/tool_rank/slabs.hpp"
 
 /// The tables of a trace rank, small until somebody asks for them: most are only written, at the end.

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "analysis/tables/shared_gpus.hpp"
+#include "analysis/tables/tables.hpp"
 #include "collectives/extraction.hpp"
 #include "collectives/inspector_keys.hpp"
 #include "model/schema/gpu.hpp"

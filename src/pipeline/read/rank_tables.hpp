@@ -8,12 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "analysis/tables/options.hpp"
+#include "analysis/tables/side_files.hpp"
 #include "analysis/trace/launches.hpp"
 #include "analysis/trace/rank_events.hpp"
 #include "exchange/communicator.hpp"
 #include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/table_extent.hpp"
 #include "pipeline/read/local_traces.hpp"
 #include "pipeline/tool_rank/slabs.hpp"
 

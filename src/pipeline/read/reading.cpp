@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "analysis/window/common_steps.hpp"
+#include "analysis/window/window.hpp"
 #include "clock/level_zero.hpp"
 #include "exchange/agree.hpp"
 #include "exchange/communicator.hpp"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "model/sparing_growth.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "pipeline/tool_rank/slabs.hpp"
 
 namespace nsys_explain::pipeline {

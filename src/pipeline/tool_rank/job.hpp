@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "exchange/communicator.hpp"
-#include "nsys_explain/ingest/scan_options.hpp"
+#include "nsys_explain/ingest/ingest.hpp"
 #include "nsys_explain/model/job_report.hpp"
 
 /// The whole run: from files to reports.
@@ -40,13 +40,14 @@ struct JobSpecification {
   bool whole_run = false;                       ///< --whole-run: start-up and all, not the steady steps
   std::string phase_map_path;
   std::vector<std::string> communication_kernels;  ///< --communication-kernels: patterns beside the built-in table
-  std::string ncu_path, cublas_log_path, weights_path, gpu_peaks_path;  ///< roofline.hpp; empty: not given
+  std::string ncu_path, cublas_log_path, weights_path,
+      gpu_peaks_path;                        ///< analysis/tables/side_files.hpp; empty: not given
   std::string inspector_directory;           ///< --inspector: logs of NCCL Inspector; empty: none
-  std::string nvml_path;                     ///< gpu_samples.hpp
-  std::string requests_path;                 ///< --requests: analysis/tables/requests.hpp
-  std::string trt_profile_path;              ///< --trt-profile: ingest/engine_profile.hpp
-  std::string memory_snapshot_path;          ///< --memory-snapshot: ingest/allocator_snapshot.hpp
-  std::vector<std::string> nccl_log_paths;   ///< --nccl-log: analysis/tables/nccl_log.hpp
+  std::string nvml_path;                     ///< likewise
+  std::string requests_path;                 ///< --requests: likewise
+  std::string trt_profile_path;              ///< --trt-profile: ingest/side_files.hpp
+  std::string memory_snapshot_path;          ///< --memory-snapshot: likewise
+  std::vector<std::string> nccl_log_paths;   ///< --nccl-log: analysis/tables/side_files.hpp
   double nvml_utc_offset_hours = 0;          ///< of calendar times in that file
   std::string perfetto_path;                 ///< --perfetto: a timeline for trace viewers; empty: none
   std::string perfetto_window;               ///< part of it, in job time (analysis::parse_time_window); empty: all

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "ingest/event_counts.hpp"
+#include "ingest/export_content.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "pipeline/tool_rank/file_memory.hpp"
 

@@ -10,7 +10,7 @@
 #include <cereal/types/utility.hpp>
 
 #include "exchange/agree.hpp"
-#include "model/sparing_growth.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 #include "pipeline/tool_rank/pack.hpp"
 #include "report/report.hpp"
 

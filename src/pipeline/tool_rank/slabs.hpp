@@ -8,7 +8,6 @@
 
 #include "exchange/communicator.hpp"
 #include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/table_extent.hpp"
 #include "store/encoded_rows.hpp"
 
 /// Long tables on their way to the files. Their rows lie on all tool ranks, and only rank 0 writes: the others bring

@@ -10,11 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ingest/allocator_snapshot.hpp"
-#include "ingest/engine_profile.hpp"
-#include "ingest/inspector_log.hpp"
-#include "ingest/phase_file.hpp"
-#include "ingest/request_file.hpp"
+#include "ingest/side_files.hpp"
 #include "model/hash.hpp"
 
 namespace nsys_explain::pipeline {

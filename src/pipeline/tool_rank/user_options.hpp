@@ -4,10 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/links/link_summary.hpp"
-#include "analysis/tables/nccl_log.hpp"
-#include "analysis/tables/options.hpp"
-#include "analysis/tables/requests.hpp"
+#include "analysis/links/links.hpp"
+#include "analysis/tables/side_files.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "nsys_explain/model/regex.hpp"
 #include "pipeline/tool_rank/job.hpp"

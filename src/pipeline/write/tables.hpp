@@ -5,7 +5,6 @@
 
 #include "nsys_explain/model/job_report.hpp"
 #include "nsys_explain/model/table.hpp"
-#include "nsys_explain/model/table_extent.hpp"
 #include "pipeline/attribute/attribution.hpp"
 #include "pipeline/match/cross_rank.hpp"
 

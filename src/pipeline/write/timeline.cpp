@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "analysis/tables/timeline.hpp"
+#include "analysis/tables/tables.hpp"
 #include "analysis/window/window.hpp"
 #include "exchange/agree.hpp"
 #include "pipeline/tool_rank/pack.hpp"

@@ -18,7 +18,8 @@ void add_instance(MatchedBlock& block, std::int32_t first, std::int32_t members,
   instance.message_bytes = bytes;
   instance.transfer_ns = transfer_ns;
   instance.skew_uncertainty_ns = 100;
-  for (std::int32_t m = 0; m < members; ++m) block.arrivals.push_back({.enter = {}, .exit = {}, .trace_rank = first + m});
+  for (std::int32_t m = 0; m < members; ++m)
+    block.arrivals.push_back({.enter = {}, .exit = {}, .trace_rank = first + m});
   block.instances.push_back(instance);
 }
 

@@ -1,11 +1,9 @@
-#include "analysis/statistics/change_points.hpp"
+#include "analysis/statistics/significance.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numbers>
-
-#include "analysis/statistics/random.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

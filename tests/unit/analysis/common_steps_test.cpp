@@ -1,4 +1,4 @@
-#include "analysis/window/common_steps.hpp"
+#include "analysis/window/window.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <tuple>
 #include <vector>
 
-#include "analysis/findings/job_verdict.hpp"
+#include "analysis/findings/findings.hpp"
 #include "analysis/problems/find_problems.hpp"
 #include "analysis/questions/question.hpp"
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "analysis/statistics/ratio_noise.hpp"
+#include "analysis/statistics/significance.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/causes/compute_difference.hpp"
+#include "analysis/causes/causes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/tables/kernels.hpp"
+#include "analysis/tables/tables.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,4 +1,4 @@
-#include "analysis/trace/exposed.hpp"
+#include "analysis/trace/work_profile.hpp"
 
 #include <tuple>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "analysis/tables/gpu_counters.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "analysis/tables/gpu_samples.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

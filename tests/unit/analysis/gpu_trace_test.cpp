@@ -1,4 +1,4 @@
-#include "analysis/tables/gpu_trace.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,9 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "analysis/tables/expert_rules.hpp"
-#include "analysis/tables/host_calls.hpp"
-#include "analysis/tables/launch_times.hpp"
-#include "analysis/tables/os_runtime.hpp"
+#include "analysis/tables/tables.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,4 +1,4 @@
-#include "analysis/findings/job_verdict.hpp"
+#include "analysis/findings/findings.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/verdict/gpu_speed.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis::testing {

@@ -1,4 +1,4 @@
-#include "analysis/compare/kernel_changes.hpp"
+#include "analysis/compare/comparison.hpp"
 
 #include <gtest/gtest.h>
 

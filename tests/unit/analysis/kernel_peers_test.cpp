@@ -1,4 +1,4 @@
-#include "analysis/verdict/kernel_peers.hpp"
+#include "analysis/verdict/kernel_speed.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <functional>
 #include <random>
 
-#include "analysis/tables/kernels.hpp"
+#include "analysis/tables/tables.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,11 +1,9 @@
-#include "analysis/links/link_traffic.hpp"
+#include "analysis/links/links.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "analysis/links/link_summary.hpp"
-#include "analysis/links/messages.hpp"
 #include "model/schema/gpu.hpp"
 
 namespace nsys_explain::analysis {

@@ -1,4 +1,4 @@
-#include "analysis/causes/long_waits.hpp"
+#include "analysis/causes/causes.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "analysis/tables/nccl_log.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <string>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "analysis/tables/kernel_evidence.hpp"
+#include "analysis/tables/side_files.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/tables/nvtx.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "analysis/trace/launches.hpp"
-#include "analysis/trace/nvtx_names.hpp"
+#include "analysis/trace/nvtx_ranges.hpp"
 #include "made_trace.hpp"
 
 namespace nsys_explain::analysis {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/trace/blocking.hpp"
+#include "analysis/trace/work_profile.hpp"
 
 namespace nsys_explain::analysis {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/window/recurrence.hpp"
+#include "analysis/window/steps.hpp"
 
 #include <gtest/gtest.h>
 

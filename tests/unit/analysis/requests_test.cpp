@@ -1,4 +1,4 @@
-#include "analysis/tables/requests.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <cmath>
 #include <stdexcept>

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/questions/question.hpp"
-#include "analysis/tables/roofline.hpp"
+#include "analysis/tables/side_files.hpp"
 #include "made_trace.hpp"
 #include "model/schema/gpu.hpp"
 

@@ -1,5 +1,5 @@
-#include "analysis/tables/roofline.hpp"
 #include "analysis/statistics/delimited_text.hpp"
+#include "analysis/tables/side_files.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

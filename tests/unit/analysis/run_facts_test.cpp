@@ -1,4 +1,4 @@
-#include "analysis/tables/run_facts.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "analysis/window/run_parts.hpp"
+#include "analysis/window/window.hpp"
 
 #include <gtest/gtest.h>
 

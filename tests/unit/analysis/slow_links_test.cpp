@@ -1,4 +1,4 @@
-#include "analysis/links/slow_links.hpp"
+#include "analysis/links/links.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "analysis/verdict/stage_balance.hpp"
+#include "analysis/verdict/job_delays.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "analysis/problems/find_problems.hpp"
-#include "analysis/tables/kernels.hpp"
+#include "analysis/tables/tables.hpp"
 #include "unit/analysis/rank_fixture.hpp"
 
 namespace nsys_explain::analysis {

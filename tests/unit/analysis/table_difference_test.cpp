@@ -1,4 +1,4 @@
-#include "analysis/compare/table_difference.hpp"
+#include "analysis/compare/comparison.hpp"
 
 #include <cmath>
 #include <stdexcept>

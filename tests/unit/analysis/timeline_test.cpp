@@ -1,4 +1,4 @@
-#include "analysis/tables/timeline.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/tables/traced_calls.hpp"
+#include "analysis/tables/tables.hpp"
 
 #include <gmock/gmock.h>
 

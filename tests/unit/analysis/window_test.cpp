@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "analysis/tables/budget.hpp"
+#include "analysis/tables/tables.hpp"
 #include "made_trace.hpp"
 
 namespace nsys_explain::analysis {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "ingest/export_report.hpp"
-#include "ingest/glob.hpp"
-#include "model/shell_quoted.hpp"
+#include "ingest/file_names.hpp"
+#include "model/text.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 
 namespace nsys_explain::ingest {

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "ingest/trace_builder.hpp"
-#include "nsys_explain/model/sorting.hpp"
+#include "nsys_explain/model/algorithms.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

@@ -1,4 +1,4 @@
-#include "ingest/inspector_log.hpp"
+#include "ingest/side_files.hpp"
 
 #include <cstdlib>
 #include <filesystem>

@@ -4,7 +4,6 @@
 
 #include "export_fixture.hpp"
 #include "ingest/export_report.hpp"
-#include "ingest/kineto/host_ranges.hpp"
 #include "ingest/kineto/kineto_tables.hpp"
 
 namespace nsys_explain::ingest {

@@ -7,8 +7,6 @@
 
 #include "export_fixture.hpp"
 #include "ingest/export_report.hpp"
-#include "ingest/kineto/collective_call.hpp"
-#include "ingest/kineto/event_splitter.hpp"
 #include "ingest/kineto/export_kineto.hpp"
 #include "ingest/kineto/trace_event.hpp"
 #include "ingest/nccl_payload.hpp"

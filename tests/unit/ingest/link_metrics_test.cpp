@@ -1,4 +1,4 @@
-#include "ingest/link_metrics.hpp"
+#include "ingest/event_readers.hpp"
 
 #include "export_fixture.hpp"
 

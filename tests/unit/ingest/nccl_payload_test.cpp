@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "ingest/nccl_layouts.hpp"
 #include "unit/ingest/export_fixture.hpp"
 
 namespace nsys_explain::ingest {

@@ -1,4 +1,4 @@
-#include "ingest/nvtx_events.hpp"
+#include "ingest/event_readers.hpp"
 
 #include <gmock/gmock.h>
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <random>
 
-#include "ingest/event_counts.hpp"
+#include "ingest/export_content.hpp"
 #include "unit/ingest/export_fixture.hpp"
 #include "unit/ingest/reader_comparison.hpp"
 #include "unit/ingest/structural_damage.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ingest/file_name_ranks.hpp"
+#include "ingest/file_names.hpp"
 
 namespace nsys_explain::ingest {
 namespace {

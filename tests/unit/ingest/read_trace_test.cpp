@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "ingest/size_filter.hpp"
+#include "ingest/row_filters.hpp"
 #include "unit/ingest/export_fixture.hpp"
 
 namespace nsys_explain::ingest {

@@ -1,4 +1,4 @@
-#include "ingest/traced_calls.hpp"
+#include "ingest/event_readers.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "nsys_explain/model/fold_rows.hpp"
+#include "nsys_explain/model/shown_table.hpp"
 
 #include <gmock/gmock.h>
 

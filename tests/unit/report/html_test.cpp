@@ -7,9 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/comparison_report.hpp"
-#include "report/page_moments.hpp"
-#include "report/page_views.hpp"
+#include "report/page.hpp"
 #include "report/report.hpp"
 #include "sample_report.hpp"
 

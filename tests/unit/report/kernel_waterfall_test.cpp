@@ -1,8 +1,6 @@
-#include "report/kernel_waterfall.hpp"
+#include "report/comparison_text.hpp"
 
 #include <gtest/gtest.h>
-
-#include "report/comparison_text.hpp"
 
 namespace nsys_explain::report {
 namespace {

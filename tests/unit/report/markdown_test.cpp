@@ -9,7 +9,7 @@
 
 #include "model/schema/gpu.hpp"
 #include "nsys_explain/model/utf8.hpp"
-#include "report/next_steps.hpp"
+#include "report/overview.hpp"
 #include "report/report.hpp"
 #include "report/text.hpp"
 #include "sample_report.hpp"

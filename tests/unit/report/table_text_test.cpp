@@ -1,4 +1,4 @@
-#include "report/table_text.hpp"
+#include "report/report.hpp"
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-#include "serve/connections.hpp"
+#include "serve/http_server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

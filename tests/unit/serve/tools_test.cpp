@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "serve/foreign_json.hpp"
-#include "serve/openapi.hpp"
+#include "serve/pages.hpp"
+#include "serve/refusal.hpp"
 
 namespace nsys_explain::serve {
 namespace {

@@ -37,7 +37,7 @@ function layOut(moment) {
 function titleOf({kind, track, lane}) {
   if (kind === "waits") return "waits";
   if (lane > 0) return "";
-  const streamOfCalls = 0xFFFFFFFE;  // include/nsys_explain/model/stream_of_calls.hpp
+  const streamOfCalls = 0xFFFFFFFE;  // stream_of_calls of include/nsys_explain/model/trace.hpp
   if (kind === "stream" && track === streamOfCalls) return "collectives of the host";
   return kind === "stream" ? `stream ${track}` : kind === "ranges" ? `NVTX, thread ${track}` : `calls, thread ${track}`;
 }
