@@ -88,7 +88,7 @@ class MemoryLimit(EndToEndTest):
 
     def test_the_kernel_counts_no_more(self):
         self.needs_files()
-        limit = self.SCARCE + 4_000_000
+        limit = self.SCARCE + 10_000_000  # what is held once traces are read varies by some megabytes with two threads
         for threads in (1, 2):
             with self.subTest(threads=threads):
                 most = self.most_anonymous_bytes(TOOL, self.traces, "--out", self.directory / f"of{threads}", "--threads", threads,
