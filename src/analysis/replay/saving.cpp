@@ -89,7 +89,7 @@ ReplayError measure_error(std::span<const double> lengths_ns, std::span<const do
 }
 
 Saving measure_saving(std::span<const double> before_ns, std::span<const double> after_ns, Nanoseconds saved_ns,
-                      Nanoseconds elapsed_ns, std::optional<double> error) {
+                      Nanoseconds elapsed_ns, std::optional<double> error, double premise_error) {
   if (elapsed_ns <= 0) return {};
   Saving saving;
   const double share = static_cast<double>(saved_ns) / static_cast<double>(elapsed_ns);
@@ -107,7 +107,7 @@ Saving measure_saving(std::span<const double> before_ns, std::span<const double>
   if (saving.pauses == 1) return saving;
   if (left.size() >= fewest_samples) saving.twin_differs = std::numbers::sqrt2 * mean_half_width(left);
   if (!error) return saving;
-  const double half_width = std::hypot(mean_half_width(saved), normal_95 * *error);
+  const double half_width = std::hypot(mean_half_width(saved), normal_95 * *error, normal_95 * premise_error * share);
   if (share <= half_width && share + half_width >= 1) return saving;
   saving.low = as_share(share - half_width);
   saving.high = as_share(share + half_width);

@@ -44,12 +44,18 @@ struct Saving {
   Nanoseconds pauses_ns = 0;
 };
 
+/// Where trace ranks share a GPU, whoever works differently leaves the others more or less of it; the replay keeps their
+/// kernels as long as they were. One standard deviation of true savings, as a share of the told one: that of greatest
+/// likelihood for 15 recordings whose ranks share one GPU (docs/accuracy.md), 0.3 with and 0.2 without the worst.
+constexpr double shared_gpu_error = 0.3;
+
 /// `before_ns`, `after_ns`: the durations of the steps, equally many; `saved_ns` of `elapsed_ns` in all; `error`: of
-/// the replay, as a share of a step; empty: not known.
+/// the replay, as a share of a step, empty: not known; `premise_error`: of its premises, as a share of the saving. Both
+/// are one standard deviation.
 ///
 ///     100 steps save 2 ms each of 20:  10%, an interval as wide as the steps differ and the replay errs
 ///     two of them save 2 s each, the others nothing:  two pauses of 4 s in all; an interval from 0 to 1 is none
 Saving measure_saving(std::span<const double> before_ns, std::span<const double> after_ns, Nanoseconds saved_ns,
-                      Nanoseconds elapsed_ns, std::optional<double> error);
+                      Nanoseconds elapsed_ns, std::optional<double> error, double premise_error);
 
 }  // namespace nsys_explain::analysis

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "model/shared_gpus.hpp"
 #include "pipeline/tool_rank/memory_budget.hpp"
 #include "pipeline/tool_rank/threads.hpp"
 
@@ -50,7 +51,8 @@ JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySet
       run_all_([cores, threads = sparing ? 1 : cores.threads()](const std::vector<std::function<void()>>& tasks) {
         cores.run_in_parallel(tasks, std::min(threads, most_at_once));
       }),
-      steps_apart_(setting.steps_apart.begin(), setting.steps_apart.end()) {
+      steps_apart_(setting.steps_apart.begin(), setting.steps_apart.end()),
+      premise_error_(shared_gpus_of(setting.job.trace_ranks).empty() ? 0 : analysis::shared_gpu_error) {
   const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces));
   if (arrivals > most_replayed_arrivals) {
     too_many_arrivals_ = arrivals;
@@ -82,7 +84,7 @@ analysis::Saving JobReplay::saving(const analysis::ReplayedTime& unmended,
                                    const analysis::ReplayedTime& replayed) const {
   return analysis::measure_saving(steps_of(unmended).lengths_ns, steps_of(replayed).lengths_ns,
                                   elapsed_ns(unmended) - elapsed_ns(replayed), elapsed_ns(measured_),
-                                  error_.steps > 0 ? std::optional(error_.median) : std::nullopt);
+                                  error_.steps > 0 ? std::optional(error_.median) : std::nullopt, premise_error_);
 }
 
 std::optional<double> JobReplay::saved_share(std::span<const std::size_t> ranks) const {

@@ -57,6 +57,7 @@ class JobReplay {
   std::int64_t too_many_arrivals_ = 0;
   GatheredJob gathered_;
   std::vector<std::int32_t> steps_apart_;
+  double premise_error_;  ///< of measure_saving
   std::optional<analysis::JobGraph> graph_;
   std::optional<analysis::Replay> replay_;
   analysis::ReplayedTime measured_;
