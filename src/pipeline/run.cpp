@@ -285,7 +285,7 @@ void Run::investigate() {
     investigate_stragglers(communicator_, inquiry(), saved_besides_told(*replay_, ranks_, report_), report_);
     replay_scenarios(*replay_, replay_setting(), report_);
     RankLanes lanes;
-    if (report::has_html() && replay_->is_here())
+    if (report::has_html() && replay_->is_whole())
       lanes = analysis::lanes_of(replay_->graph(), ranks_.numbers, report_.detail.steps, first_moment_ns(report_));
     replay_.reset();
     StepStarts steps = std::move(report_.detail.steps);

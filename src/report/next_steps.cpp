@@ -138,7 +138,7 @@ std::string over_time(const JobReport& report) {
                        format_duration(change.after_ns), format_duration(change.before_ns));
   }
   if (steps.steps < enough_steps) return {};
-  return fmt::format("Over time: in {} steps no lasting change above 5% stands out.", format_count(steps.steps));
+  return fmt::format("Over time: in {} steps no lasting change above 5% stands out.", format_count(report.delay.steps));
 }
 
 /// What nothing tells, and what lies in graphs recorded as one interval, may be transfers, too.

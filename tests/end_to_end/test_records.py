@@ -13,9 +13,10 @@ import subprocess
 import tempfile
 import sys
 import time
+import unittest
 
 from hanging_export import HangingExport
-from support import MPIEXEC, SYNTH, TIMEOUT_SECONDS, TOOL, EndToEndTest, main, run, seeds
+from support import MPIEXEC, SYNTH, THOROUGH, TIMEOUT_SECONDS, TOOL, EndToEndTest, main, run, seeds
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
 from test_code_digest import PROJECT, digest_of  # noqa: E402
@@ -220,6 +221,38 @@ class MadeRecords(Records):
         done = run([SYNTH, "--out", self.directory / "made", "--records", "--force", *self.JOB])
         self.assertEqual(done.returncode, 5)
         self.assertIn("leaves no record", done.stderr)
+
+
+@unittest.skipUnless(THOROUGH, "a job of more than a million arrivals takes a minute")
+class LargeJob(Records):
+    JOB = ("--nodes", "2", "--gpus-per-node", "8", "--tp", "8", "--layers", "4", "--fault", "slow_gpu:rank=5,factor=1.2", "--seed", "7",
+           "--truth", "none", "--records")
+
+    def setUp(self):
+        EndToEndTest.setUp(self)
+
+    def saved_in(self, name, steps):
+        self.synth(name, *self.JOB, "--steps", str(steps))
+        # Records are used up by the run that finishes theirs.
+        shutil.copytree(self.directory / name, self.directory / f"{name}_again")
+        self.assertEqual(self.merge(f"{name}/shards", f"{name}_out").returncode, 0)
+        return self.report(f"{name}_out")
+
+    def test_what_mending_saves_is_told_of_some_of_its_steps(self):
+        whole, sampled = self.saved_in("whole", 300), self.saved_in("large", 3200)
+        saved = {}
+        for name, report in (("whole", whole), ("large", sampled)):
+            (straggler,) = report["stragglers"]
+            self.assertEqual(straggler["trace_ranks"], [5])
+            (saved[name],) = [one["saved_share"] for one in report["what_if"] if one["subject"] == "trace_rank"]
+        self.assertAlmostEqual(saved["large"], saved["whole"], delta=0.003)
+        (told,) = [w["message"] for w in sampled["warnings"] if "spread evenly" in w["message"]]
+        replayed, of = map(int, re.search(r"is told of (\d+) of (\d+) steps", told).groups())
+        self.assertEqual(of, 3200)
+        self.assertLess(replayed, 3200)
+        self.assertLess(sampled["step_time"]["steps"], replayed + 1)
+        self.assertEqual(self.merge("large_again/shards", "two", ranks=2).returncode, 0)
+        self.assert_same_results("large_out", "two")
 
 
 class Operators(Records):

@@ -56,7 +56,7 @@ Table collective_slack(const exchange::Communicator& communicator, const CrossRa
     }
     sizes = communicator.gather(std::span<const CollectiveSize>(sizes)).values;
   }
-  if (!replay.is_here()) return make_table(schema::slack);
+  if (!replay.is_whole()) return make_table(schema::slack);
   std::sort(sizes.begin(), sizes.end(),
             [](const CollectiveSize& a, const CollectiveSize& b) { return a.instance < b.instance; });
   return analysis::slack_table(replay.graph(), sizes, names_of(cross));

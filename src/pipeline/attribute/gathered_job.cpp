@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/replay/sampled_steps.hpp"
 #include "model/hash.hpp"
+#include "pipeline/tool_rank/memory_budget.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
@@ -11,7 +13,8 @@ namespace {
 using analysis::JobPiece;
 using analysis::ReplayArrival;
 
-void add_arrivals(const LocalRank& rank, std::vector<ReplayArrival>& arrivals) {
+std::vector<ReplayArrival> arrivals_of(const LocalRank& rank) {
+  std::vector<ReplayArrival> arrivals;
   const analysis::RankTimeline& timeline = rank.timeline;
   for (std::size_t i = 0; i < timeline.arrivals.size(); ++i) {
     const analysis::TimelineArrival& arrival = timeline.arrivals[i];
@@ -30,9 +33,11 @@ void add_arrivals(const LocalRank& rank, std::vector<ReplayArrival>& arrivals) {
     here.slow_link = outcome.slow_link;
     arrivals.push_back(here);
   }
+  return arrivals;
 }
 
-void add_pieces(const LocalRank& rank, std::span<const ReplayArrival> arrivals, std::vector<JobPiece>& pieces) {
+std::vector<JobPiece> pieces_of(const LocalRank& rank, std::span<const ReplayArrival> arrivals) {
+  std::vector<JobPiece> pieces;
   for (const analysis::TracePiece& piece : rank.pieces.rows()) {
     JobPiece& here = pieces.emplace_back(JobPiece{piece, rank.clock(piece.start), rank.clock(piece.end)});
     if (here.kind == analysis::PieceKind::collective) {
@@ -41,31 +46,46 @@ void add_pieces(const LocalRank& rank, std::span<const ReplayArrival> arrivals, 
     }
     here.end = std::max(here.start, here.end);
   }
+  return pieces;
 }
 
 }  // namespace
 
-GatheredJob gather_job(const exchange::Communicator& communicator, const ReplaySetting& setting,
-                       const std::vector<LocalTrace>& local_traces) {
-  GatheredJob mine;
+std::vector<bool> steps_to_replay(const exchange::Communicator& communicator, const ReplaySetting& setting,
+                                  const std::vector<LocalTrace>& local_traces) {
+  std::vector<std::int64_t> arrivals(setting.steps.start_ns.size(), 0);
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      mine.ranks.push_back({static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)),
-                            static_cast<std::int64_t>(rank.pieces.size()), std::ssize(rank.timeline.arrivals)});
+      for (const analysis::TimelineArrival& arrival : rank.timeline.arrivals)
+        if (arrival.step >= 0) ++arrivals.at(static_cast<std::size_t>(arrival.step));
     }
   }
-  std::size_t pieces = 0, arrivals = 0;
-  for (const GatheredRank& rank : mine.ranks) {
-    pieces += static_cast<std::size_t>(rank.pieces);
-    arrivals += static_cast<std::size_t>(rank.arrivals);
+  return analysis::sampled_steps(communicator.sum(arrivals), most_replayed_arrivals);
+}
+
+GatheredJob gather_job(const exchange::Communicator& communicator, const ReplaySetting& setting,
+                       const std::vector<bool>& steps, const std::vector<LocalTrace>& local_traces) {
+  GatheredJob mine;
+  if (steps.empty()) {  // to double a vector of gigabytes would hold it twice
+    std::size_t pieces = 0, arrivals = 0;
+    for (const LocalTrace& trace : local_traces) {
+      for (const LocalRank& rank : trace.ranks) {
+        pieces += rank.pieces.size();
+        arrivals += rank.timeline.arrivals.size();
+      }
+    }
+    mine.pieces.reserve(pieces);
+    mine.arrivals.reserve(arrivals);
   }
-  mine.pieces.reserve(pieces);
-  mine.arrivals.reserve(arrivals);
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) {
-      const std::size_t first = mine.arrivals.size();
-      add_arrivals(rank, mine.arrivals);
-      add_pieces(rank, std::span(mine.arrivals).subspan(first), mine.pieces);
+      std::vector<ReplayArrival> arrivals = arrivals_of(rank);
+      std::vector<JobPiece> pieces = pieces_of(rank, arrivals);
+      if (!steps.empty()) analysis::keep_steps(steps, arrivals, pieces);
+      mine.ranks.push_back(
+          {static_cast<std::int64_t>(setting.job.index_of(rank.trace_rank)), std::ssize(pieces), std::ssize(arrivals)});
+      mine.arrivals.insert(mine.arrivals.end(), arrivals.begin(), arrivals.end());
+      mine.pieces.insert(mine.pieces.end(), pieces.begin(), pieces.end());
     }
   }
   GatheredJob all;

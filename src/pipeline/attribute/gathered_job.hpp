@@ -46,8 +46,14 @@ struct GatheredJob {
   bool is_matched() const;
 };
 
-/// Collective: on rank 0 all of them, elsewhere none. The timelines of the local ranks have been measured.
+/// Collective: which steps of the job are replayed (analysis::sampled_steps), the same on every tool rank; all where it
+/// has no more arrivals than are replayed.
+std::vector<bool> steps_to_replay(const exchange::Communicator& communicator, const ReplaySetting& setting,
+                                  const std::vector<LocalTrace>& local_traces);
+
+/// Collective: on rank 0 all of these steps, elsewhere none; empty: the whole job. The timelines of the local ranks
+/// have been measured.
 GatheredJob gather_job(const exchange::Communicator& communicator, const ReplaySetting& setting,
-                       const std::vector<LocalTrace>& local_traces);
+                       const std::vector<bool>& steps, const std::vector<LocalTrace>& local_traces);
 
 }  // namespace nsys_explain::pipeline

@@ -54,16 +54,19 @@ JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySet
       steps_apart_(setting.steps_apart.begin(), setting.steps_apart.end()),
       premise_error_(shared_gpus_of(setting.job.trace_ranks).empty() ? 0 : analysis::shared_gpu_error) {
   const std::int64_t arrivals = communicator.sum(arrivals_of(local_traces));
+  std::vector<bool> steps;
   if (arrivals > most_replayed_arrivals) {
     too_many_arrivals_ = arrivals;
-  } else {
-    gathered_ = gather_job(communicator, setting, local_traces);
+    steps = steps_to_replay(communicator, setting, local_traces);
+    sampled_steps_ = std::count(steps.begin(), steps.end(), true);
+    for (std::size_t step = 0; step < steps.size(); ++step)
+      if (!steps[step]) steps_apart_.push_back(static_cast<std::int32_t>(step));
+    std::sort(steps_apart_.begin(), steps_apart_.end());
   }
+  if (too_many_arrivals_ == 0 || sampled_steps_ > 0) gathered_ = gather_job(communicator, setting, steps, local_traces);
   for (LocalTrace& trace : local_traces)
     for (LocalRank& rank : trace.ranks) rank.pieces.release();
-  if (too_many_arrivals_ > 0 || !communicator.is_root() || !gathered_.is_telling() ||
-      !have_one_clock(gathered_, setting))
-    return;
+  if (!communicator.is_root() || !gathered_.is_telling() || !have_one_clock(gathered_, setting)) return;
   graph_.emplace(gathered_.graph(setting.job.numbers.size()));
   replay_.emplace(*graph_, setting.steps.start_ns.size(), run_all_);
   const std::vector<analysis::Scenario> as_it_was = {{}, {.usual = analysis::Usual::next_step}};
@@ -94,7 +97,8 @@ std::optional<double> JobReplay::saved_share(std::span<const std::size_t> ranks)
     analysis::Scenario scenario;
     scenario.ranks.assign(ranks.begin(), ranks.end());
     const analysis::Saving saved = saving(measured_, replay_->run(scenario));
-    saved_ppb[0] = saved.share < saved.twin_differs ? 0 : static_cast<std::int64_t>(1e9 * saved.share);
+    if (tells(saved))
+      saved_ppb[0] = saved.share < saved.twin_differs ? 0 : static_cast<std::int64_t>(1e9 * saved.share);
   }
   saved_ppb = communicator_.broadcast(std::span<const std::int64_t>(saved_ppb));
   if (saved_ppb[0] == not_told) return std::nullopt;

@@ -26,16 +26,20 @@ class JobReplay {
   JobReplay& operator=(const JobReplay&) = delete;
 
   /// Collective: the share of the time of the steps that is saved if the work of these trace ranks (indices) were as is
-  /// usual; 0 if a job without a fault may differ as much; empty where the job is not replayed. The same on every tool
-  /// rank.
+  /// usual; 0 if a job without a fault may differ as much; empty where the job is not replayed, or only in part and the
+  /// part does not tell. The same on every tool rank.
   std::optional<double> saved_share(std::span<const std::size_t> ranks) const;
 
   /// Arrivals, where they are too many for one tool rank; else 0. On every tool rank.
   std::int64_t too_many_arrivals() const { return too_many_arrivals_; }
+  /// How many steps are replayed then, spread evenly; 0: none. On every tool rank.
+  std::int64_t sampled_steps() const { return sampled_steps_; }
   /// On rank 0: GatheredJob::contradicted_waits.
   std::int64_t contradicted_waits() const { return gathered_.contradicted_waits(); }
   /// True on rank 0, where the job is replayed; the others hold only there.
   bool is_here() const { return replay_.has_value(); }
+  /// The same, with all of its steps.
+  bool is_whole() const { return is_here() && too_many_arrivals_ == 0; }
   const analysis::JobGraph& graph() const { return *graph_; }
   const analysis::Replay& replay() const { return *replay_; }
   const analysis::ReplayedTime& measured() const { return measured_; }
@@ -45,6 +49,10 @@ class JobReplay {
   Nanoseconds elapsed_ns(const analysis::ReplayedTime& replayed) const;
   /// `unmended`: the job that the replay is compared with.
   analysis::Saving saving(const analysis::ReplayedTime& unmended, const analysis::ReplayedTime& replayed) const;
+  /// Whether what a part of the steps saves holds for all: not what happens in few steps, or may be chance.
+  bool tells(const analysis::Saving& saving) const {
+    return too_many_arrivals_ == 0 || (saving.pauses == 0 && saving.share >= saving.twin_differs);
+  }
   /// Each scenario by itself.
   std::vector<analysis::ReplayedTime> run(std::span<const analysis::Scenario> scenarios) const {
     return replay_->run(scenarios, together_, run_all_);
@@ -54,10 +62,10 @@ class JobReplay {
   const exchange::Communicator& communicator_;
   const std::size_t together_;
   const analysis::RunAll run_all_;
-  std::int64_t too_many_arrivals_ = 0;
+  std::int64_t too_many_arrivals_ = 0, sampled_steps_ = 0;
   GatheredJob gathered_;
-  std::vector<std::int32_t> steps_apart_;
-  double premise_error_;  ///< of measure_saving
+  std::vector<std::int32_t> steps_apart_;  ///< ascending; those that are not replayed, too
+  double premise_error_;                   ///< of measure_saving
   std::optional<analysis::JobGraph> graph_;
   std::optional<analysis::Replay> replay_;
   analysis::ReplayedTime measured_;

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "analysis/causes/causes.hpp"
 #include "analysis/replay/critical_path.hpp"
 #include "analysis/replay/replay.hpp"
@@ -122,19 +124,21 @@ std::optional<Slowdown> measure_slowdown(const JobReplay& job, const ReplaySetti
   return slowdown;
 }
 
-/// `unmended`: the job that the replay is compared with.
-void set_saving(const JobReplay& job, const analysis::ReplayedTime& unmended, const analysis::ReplayedTime& replayed,
+/// `unmended`: the job that the replay is compared with. False where nothing can be told.
+bool set_saving(const JobReplay& job, const analysis::ReplayedTime& unmended, const analysis::ReplayedTime& replayed,
                 WhatIf& what_if) {
   const analysis::Saving saving = job.saving(unmended, replayed);
+  if (!job.tells(saving)) return false;
   what_if.saved_share = saving.share;
   what_if.low_share = saving.low;
   what_if.high_share = saving.high;
   what_if.pauses = saving.pauses;
   what_if.pauses_ns = saving.pauses_ns;
   const auto steps = static_cast<std::int64_t>(job.steps_of(unmended).lengths_ns.size());
-  if (steps == 0) return;
+  if (steps == 0) return true;
   what_if.step_ns_before = job.elapsed_ns(unmended) / steps;
   what_if.step_ns_after = std::min(what_if.step_ns_before, job.elapsed_ns(replayed) / steps);
+  return true;
 }
 
 /// What to replay, and of whom it tells.
@@ -282,7 +286,11 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   if (job.too_many_arrivals() > 0) {
     report.warnings.push_back(
         {Severity::info, WarningSource::analysis, job.too_many_arrivals(),
-         "arrivals are more than one tool rank replays, so what mending would save is not told, and who is late is judged by what others wait; analyse a part of the run (--steps)"});
+         job.sampled_steps() > 0
+             ? fmt::format(
+                   "arrivals are more than one tool rank replays: what mending would save, and how long a step takes, is told of {} of {} steps, spread evenly; what happens in few steps may be missed there; for all of a part of the run use --steps",
+                   job.sampled_steps(), setting.steps.start_ns.size())
+             : "arrivals are more than one tool rank replays, so what mending would save is not told, and who is late is judged by what others wait; analyse a part of the run (--steps)"});
   }
   if (const std::int64_t contradicted = job.contradicted_waits(); contradicted > 0) {
     report.warnings.push_back(
@@ -290,7 +298,7 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
          "calls that synchronise hold launches of the same thread, which cannot launch while it waits, so what the hosts waited for is not known: what mending would save is not told, and who is late is judged by what others wait; export the capture anew, or look for a program that changed it"});
   }
   if (!job.is_here()) return;
-  report.critical_path = critical_path_of(job.graph(), job.measured(), setting);
+  if (job.is_whole()) report.critical_path = critical_path_of(job.graph(), job.measured(), setting);
   if (report.instances == 0) return;  // one trace rank without collectives: there is nobody to mend
   std::vector<PlannedScenario> scenarios = scenarios_of_culprits(report, setting.job);
   for (PlannedScenario& one : scenarios_of_all(job.graph(), job.replay(), setting)) scenarios.push_back(std::move(one));
@@ -306,8 +314,7 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     WhatIf& what_if = scenarios[i].what_if;
     const analysis::ReplayedTime& unmended = what_if.after.empty() ? job.measured() : replayed[next_unmended++];
-    set_saving(job, unmended, replayed[i], what_if);
-    report.what_if.push_back(std::move(what_if));
+    if (set_saving(job, unmended, replayed[i], what_if)) report.what_if.push_back(std::move(what_if));
   }
   for (Straggler* late : everybody_late(report.stragglers, report.suspects))
     price(report.what_if, job.graph().ranks.size(), *late);

@@ -115,17 +115,13 @@ void agree_on_steps(const exchange::Communicator& communicator, const std::vecto
 }
 
 void prepare_for_arrivals(const exchange::Communicator& communicator, const MemoryBudget& memory,
-                          std::vector<LocalTrace>& local_traces) {
+                          const std::vector<LocalTrace>& local_traces) {
   std::int64_t arrivals = 0;
   for (const LocalTrace& trace : local_traces) {
     for (const LocalRank& rank : trace.ranks) arrivals += static_cast<std::int64_t>(rank.arrivals.size());
   }
   arrivals = communicator.sum(arrivals);
-  const std::int64_t replayed = communicator.is_root() && arrivals <= most_replayed_arrivals ? arrivals : 0;
-  if (arrivals > most_replayed_arrivals) {
-    for (LocalTrace& trace : local_traces)
-      for (LocalRank& rank : trace.ranks) rank.pieces.release();
-  }
+  const std::int64_t replayed = communicator.is_root() ? std::min(arrivals, most_replayed_arrivals) : 0;
   const MemoryBudget::Arrivals planned{arrivals / communicator.size(), replayed, communicator.is_root()};
   const std::int64_t enough = communicator.maximum(memory.limit_bytes() ? memory.limit_for(planned) : 0);
   exchange::run_agreed(communicator, "planning memory", [&] { memory.require_for(planned, enough); });

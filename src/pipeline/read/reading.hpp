@@ -32,11 +32,10 @@ std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, 
 void agree_on_steps(const exchange::Communicator& communicator, const std::vector<ingest::AssignedTrace>& mine,
                     const ReadSettings& reading, Phases& phases, std::vector<LocalTrace>& local_traces);
 
-/// Collective: gives back what only a replay needs where the job is too large for one; fails on all ranks alike
-/// (exchange::AgreedFailure) where the limit leaves no room for the arrivals of all tool ranks, which what comes after
-/// reading shares evenly, but for the replay on rank 0.
+/// Collective: fails on all ranks alike (exchange::AgreedFailure) where the limit leaves no room for the arrivals of all
+/// tool ranks, which what comes after reading shares evenly, but for the replay on rank 0.
 void prepare_for_arrivals(const exchange::Communicator& communicator, const MemoryBudget& memory,
-                          std::vector<LocalTrace>& local_traces);
+                          const std::vector<LocalTrace>& local_traces);
 
 /// Collective; nothing where there is no limit.
 std::optional<RunFacts::Memory> memory_facts(const exchange::Communicator& communicator, const MemoryBudget& memory);

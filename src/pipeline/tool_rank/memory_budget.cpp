@@ -142,7 +142,7 @@ std::int64_t MemoryBudget::limit_for(std::span<const ReadingCost> waiting, int t
     arrivals += cost.arrivals;
   }
   const std::int64_t all = arrivals * tool_ranks;
-  const std::int64_t after = Arrivals{arrivals, all <= most_replayed_arrivals ? all : 0, true}.bytes();
+  const std::int64_t after = Arrivals{arrivals, std::min(all, most_replayed_arrivals), true}.bytes();
   return with_margin(held_now() + left + std::max(most, after));
 }
 

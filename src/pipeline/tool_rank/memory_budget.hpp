@@ -18,7 +18,7 @@
 /// events in files that stand in for memory.
 namespace nsys_explain::pipeline {
 
-/// More are not replayed: rank 0 holds all of them.
+/// Of more a part of the steps is replayed: rank 0 holds all of them.
 inline constexpr std::int64_t most_replayed_arrivals = 1'000'000;
 
 /// What a trace takes while it is read and analysed, estimated before.
