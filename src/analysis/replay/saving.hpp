@@ -44,9 +44,10 @@ struct Saving {
   Nanoseconds pauses_ns = 0;
 };
 
-/// Where trace ranks share a GPU, whoever works differently leaves the others more or less of it; the replay keeps their
-/// kernels as long as they were. One standard deviation of true savings, as a share of the told one: that of greatest
-/// likelihood for 15 recordings whose ranks share one GPU (docs/accuracy.md), 0.3 with and 0.2 without the worst.
+/// Where trace ranks share a GPU, whoever works differently leaves the others more or less of it; the replay keeps
+/// their kernels as long as they were. One standard deviation of true savings, as a share of the told one: that of
+/// greatest likelihood for 15 recordings whose ranks share one GPU (docs/accuracy.md), 0.3 with and 0.2 without the
+/// worst.
 constexpr double shared_gpu_error = 0.3;
 
 /// `before_ns`, `after_ns`: the durations of the steps, equally many; `saved_ns` of `elapsed_ns` in all; `error`: of

@@ -32,8 +32,8 @@ std::vector<LocalTrace> read_inputs(const exchange::Communicator& communicator, 
 void agree_on_steps(const exchange::Communicator& communicator, const std::vector<ingest::AssignedTrace>& mine,
                     const ReadSettings& reading, Phases& phases, std::vector<LocalTrace>& local_traces);
 
-/// Collective: fails on all ranks alike (exchange::AgreedFailure) where the limit leaves no room for the arrivals of all
-/// tool ranks, which what comes after reading shares evenly, but for the replay on rank 0.
+/// Collective: fails on all ranks alike (exchange::AgreedFailure) where the limit leaves no room for the arrivals of
+/// all tool ranks, which what comes after reading shares evenly, but for the replay on rank 0.
 void prepare_for_arrivals(const exchange::Communicator& communicator, const MemoryBudget& memory,
                           const std::vector<LocalTrace>& local_traces);
 
