@@ -10,10 +10,12 @@ namespace nsys_explain::analysis {
 namespace {
 
 /// One more than an interval needs: the first of a run is not counted.
-constexpr std::size_t shortest_run = fewest_samples + 1;
+constexpr std::size_t fewest_chosen = fewest_samples + 1;
+/// A fifth of the steps is not counted then; longer runs would be fewer.
+constexpr std::size_t steps_of_run = 5;
 
 std::vector<bool> evenly_spread(std::size_t chosen, std::size_t steps) {
-  const std::size_t runs = chosen / shortest_run;
+  const std::size_t runs = std::min(chosen / steps_of_run, chosen - fewest_samples);
   std::vector<bool> is_chosen(steps, false);
   for (std::size_t run = 0; run < runs; ++run) {
     const std::size_t length = chosen * (run + 1) / runs - chosen * run / runs;
@@ -48,7 +50,7 @@ std::vector<bool> sampled_steps(std::span<const std::int64_t> arrivals, std::int
   if (all <= most) return std::vector<bool>(arrivals.size(), true);
   const auto share = static_cast<double>(most) / static_cast<double>(all);
   auto chosen = static_cast<std::size_t>(share * static_cast<double>(arrivals.size()));
-  for (; chosen >= shortest_run; --chosen) {
+  for (; chosen >= fewest_chosen; --chosen) {
     const std::vector<bool> steps = evenly_spread(chosen, arrivals.size());
     std::int64_t held = 0;
     for (std::size_t step = 0; step < steps.size(); ++step) held += steps[step] ? arrivals[step] : 0;

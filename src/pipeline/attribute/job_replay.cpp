@@ -97,8 +97,7 @@ std::optional<double> JobReplay::saved_share(std::span<const std::size_t> ranks)
     analysis::Scenario scenario;
     scenario.ranks.assign(ranks.begin(), ranks.end());
     const analysis::Saving saved = saving(measured_, replay_->run(scenario));
-    if (tells(saved))
-      saved_ppb[0] = saved.share < saved.twin_differs ? 0 : static_cast<std::int64_t>(1e9 * saved.share);
+    saved_ppb[0] = saved.share < saved.twin_differs ? 0 : static_cast<std::int64_t>(1e9 * saved.share);
   }
   saved_ppb = communicator_.broadcast(std::span<const std::int64_t>(saved_ppb));
   if (saved_ppb[0] == not_told) return std::nullopt;

@@ -26,8 +26,8 @@ class JobReplay {
   JobReplay& operator=(const JobReplay&) = delete;
 
   /// Collective: the share of the time of the steps that is saved if the work of these trace ranks (indices) were as is
-  /// usual; 0 if a job without a fault may differ as much; empty where the job is not replayed, or only in part and the
-  /// part does not tell. The same on every tool rank.
+  /// usual; 0 if a job without a fault may differ as much; empty where the job is not replayed. The same on every tool
+  /// rank.
   std::optional<double> saved_share(std::span<const std::size_t> ranks) const;
 
   /// Arrivals, where they are too many for one tool rank; else 0. On every tool rank.
@@ -49,7 +49,8 @@ class JobReplay {
   Nanoseconds elapsed_ns(const analysis::ReplayedTime& replayed) const;
   /// `unmended`: the job that the replay is compared with.
   analysis::Saving saving(const analysis::ReplayedTime& unmended, const analysis::ReplayedTime& replayed) const;
-  /// Whether what a part of the steps saves holds for all: not what happens in few steps, or may be chance.
+  /// Whether what is saved in the steps that are replayed holds for all: not what lies in few of a part, or may be
+  /// chance.
   bool tells(const analysis::Saving& saving) const {
     return too_many_arrivals_ == 0 || (saving.pauses == 0 && saving.share >= saving.twin_differs);
   }
