@@ -14,12 +14,13 @@ constexpr std::size_t fewest_chosen = fewest_samples + 1;
 /// A fifth of the steps is not counted then; longer runs would be fewer.
 constexpr std::size_t steps_of_run = 5;
 
+/// Each in the middle of an equal part: the first and last steps of a job are seldom like the others.
 std::vector<bool> evenly_spread(std::size_t chosen, std::size_t steps) {
   const std::size_t runs = std::min(chosen / steps_of_run, chosen - fewest_samples);
   std::vector<bool> is_chosen(steps, false);
   for (std::size_t run = 0; run < runs; ++run) {
     const std::size_t length = chosen * (run + 1) / runs - chosen * run / runs;
-    const std::size_t first = runs == 1 ? (steps - length) / 2 : (steps - length) * run / (runs - 1);
+    const std::size_t first = ((2 * run + 1) * steps / runs - length) / 2;
     std::fill_n(is_chosen.begin() + static_cast<std::ptrdiff_t>(first), length, true);
   }
   return is_chosen;

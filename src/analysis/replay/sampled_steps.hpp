@@ -13,7 +13,7 @@ namespace nsys_explain::analysis {
 /// where fewer than nine fit: too few to tell how much they vary. Runs of five steps or more, since the first of a run
 /// tells nothing: how the ranks stood to each other before it is not known.
 ///
-///     1,000 steps of 100,000 arrivals, `most` 1,000,000:  10 steps in two runs, 0 to 4 and 995 to 999
+///     1,000 steps of 100,000 arrivals, `most` 1,000,000:  10 steps in two runs, 247 to 251 and 747 to 751
 std::vector<bool> sampled_steps(std::span<const std::int64_t> arrivals, std::int64_t most);
 
 /// Leaves of one trace rank the arrivals of these steps, and the pieces before each of them.
