@@ -9,14 +9,14 @@
 namespace nsys_explain::analysis {
 namespace {
 
-/// One more than an interval needs: the first of a run is not counted.
-constexpr std::size_t fewest_chosen = fewest_samples + 1;
+/// In one run the first is not counted; of the others all but two predict the next (measure_error), eight then.
+constexpr std::size_t fewest_chosen = fewest_samples + 3;
 /// A fifth of the steps is not counted then; longer runs would be fewer.
 constexpr std::size_t steps_of_run = 5;
 
 /// Each in the middle of an equal part: the first and last steps of a job are seldom like the others.
 std::vector<bool> evenly_spread(std::size_t chosen, std::size_t steps) {
-  const std::size_t runs = std::min(chosen / steps_of_run, chosen - fewest_samples);
+  const std::size_t runs = std::min(chosen / steps_of_run, (chosen - fewest_samples - 1) / 2);
   std::vector<bool> is_chosen(steps, false);
   for (std::size_t run = 0; run < runs; ++run) {
     const std::size_t length = chosen * (run + 1) / runs - chosen * run / runs;

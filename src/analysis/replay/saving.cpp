@@ -66,6 +66,7 @@ StepLengths step_lengths(const ReplayedTime& replayed, Nanoseconds start_ns,
       steps.apart_ns += end_ns - before_ns;
     } else {
       steps.lengths_ns.push_back(static_cast<double>(end_ns - before_ns));
+      steps.steps.push_back(step);
     }
     follows_apart = is_apart;
     before_ns = end_ns;
@@ -73,13 +74,15 @@ StepLengths step_lengths(const ReplayedTime& replayed, Nanoseconds start_ns,
   return steps;
 }
 
-ReplayError measure_error(std::span<const double> lengths_ns, std::span<const double> predicted_ns) {
+ReplayError measure_error(const StepLengths& measured, const StepLengths& predicted) {
+  const std::vector<double>& lengths_ns = measured.lengths_ns;
   const double longest_ns = longest_usual(lengths_ns);
   std::vector<double> errors;
   // The first lasts from the first activity: not from one end to the next.
   for (std::size_t s = 1; s + 1 < lengths_ns.size(); ++s)
-    if (lengths_ns[s] <= longest_ns && lengths_ns[s + 1] <= longest_ns && lengths_ns[s + 1] > 0)
-      errors.push_back(std::abs(predicted_ns[s] / lengths_ns[s + 1] - 1));
+    if (measured.steps[s + 1] == measured.steps[s] + 1 && lengths_ns[s] <= longest_ns &&
+        lengths_ns[s + 1] <= longest_ns && lengths_ns[s + 1] > 0)
+      errors.push_back(std::abs(predicted.lengths_ns[s] / lengths_ns[s + 1] - 1));
   if (errors.size() < fewest_samples) return {};
   std::sort(errors.begin(), errors.end());
   const auto place = [&](double share) {

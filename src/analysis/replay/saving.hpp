@@ -12,7 +12,8 @@ namespace nsys_explain::analysis {
 
 struct StepLengths {
   std::vector<double> lengths_ns;
-  Nanoseconds apart_ns = 0;  ///< of those apart, all together
+  std::vector<std::size_t> steps;  ///< numbers, parallel to the lengths
+  Nanoseconds apart_ns = 0;        ///< of those apart, all together
 };
 
 /// From the latest exit of one step to that of the next; steps that hold none are left out. `steps_apart` (ascending)
@@ -26,9 +27,8 @@ struct ReplayError {
   double median = 0, most = 0;  ///< 90% are below `most`
 };
 
-/// `predicted_ns`: of a replay where the next step is usual; both by step_lengths. None where fewer than eight steps
-/// are predicted.
-ReplayError measure_error(std::span<const double> lengths_ns, std::span<const double> predicted_ns);
+/// `predicted`: of a replay where the next step is usual. None where fewer than eight steps are predicted.
+ReplayError measure_error(const StepLengths& measured, const StepLengths& predicted);
 
 /// What a replay saves of the elapsed time; shares lie between 0 and 1.
 struct Saving {

@@ -72,7 +72,7 @@ JobReplay::JobReplay(const exchange::Communicator& communicator, const ReplaySet
   const std::vector<analysis::Scenario> as_it_was = {{}, {.usual = analysis::Usual::next_step}};
   std::vector<analysis::ReplayedTime> replayed = replay_->run(as_it_was, cores.threads() > 1 ? 1 : together_, run_all_);
   measured_ = std::move(replayed[0]);
-  error_ = analysis::measure_error(steps_of(measured_).lengths_ns, steps_of(replayed[1]).lengths_ns);
+  error_ = analysis::measure_error(steps_of(measured_), steps_of(replayed[1]));
 }
 
 analysis::StepLengths JobReplay::steps_of(const analysis::ReplayedTime& replayed) const {

@@ -24,11 +24,12 @@ TEST(SampledSteps, AreAllOfAJobThatIsSmallEnough) {
 }
 
 TEST(SampledSteps, AreRunsSpreadEvenly) {
-  const auto chosen = numbers_of(sampled_steps(std::vector<std::int64_t>(1000, 100'000), 1'000'000));
-  EXPECT_EQ(chosen, (std::vector<std::int32_t>{247, 248, 249, 250, 251, 747, 748, 749, 750, 751}));
-  // Nine steps in two runs would leave seven that count: one run, in the middle, (99 - 9) / 2 = 45.
-  const auto one = numbers_of(sampled_steps(std::vector<std::int64_t>(99, 10), 95));
-  EXPECT_EQ(one, (std::vector<std::int32_t>{45, 46, 47, 48, 49, 50, 51, 52, 53}));
+  const auto chosen = numbers_of(sampled_steps(std::vector<std::int64_t>(1000, 100'000), 2'000'000));
+  EXPECT_EQ(chosen, (std::vector<std::int32_t>{122, 123, 124, 125, 126, 372, 373, 374, 375, 376,
+                                               622, 623, 624, 625, 626, 872, 873, 874, 875, 876}));
+  // Of eleven steps in two runs six would predict the next: one run, in the middle, (99 - 11) / 2 = 44.
+  const auto one = numbers_of(sampled_steps(std::vector<std::int64_t>(99, 10), 115));
+  EXPECT_EQ(one, (std::vector<std::int32_t>{44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54}));
 }
 
 TEST(SampledSteps, HoldNoMoreThanIsReplayed) {
@@ -38,12 +39,12 @@ TEST(SampledSteps, HoldNoMoreThanIsReplayed) {
   std::int64_t held = 0;
   for (const std::int32_t step : numbers_of(steps)) held += arrivals[static_cast<std::size_t>(step)];
   EXPECT_LE(held, 1500);
-  EXPECT_GE(numbers_of(steps).size(), 9U);
+  EXPECT_GE(numbers_of(steps).size(), 11U);
 }
 
 TEST(SampledSteps, AreNoneWhereTooFewFit) {
-  EXPECT_TRUE(numbers_of(sampled_steps(std::vector<std::int64_t>(100, 10), 89)).empty());
-  EXPECT_EQ(numbers_of(sampled_steps(std::vector<std::int64_t>(100, 10), 90)).size(), 9U);
+  EXPECT_TRUE(numbers_of(sampled_steps(std::vector<std::int64_t>(100, 10), 109)).empty());
+  EXPECT_EQ(numbers_of(sampled_steps(std::vector<std::int64_t>(100, 10), 110)).size(), 11U);
   EXPECT_TRUE(numbers_of(sampled_steps({}, 0)).empty());
 }
 

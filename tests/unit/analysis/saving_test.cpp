@@ -1,6 +1,7 @@
 #include "analysis/replay/saving.hpp"
 
 #include <gtest/gtest.h>
+#include <numeric>
 
 #include <vector>
 
@@ -66,18 +67,26 @@ TEST(Saving, AnErrorOfItsPremisesGrowsWithIt) {
   EXPECT_NEAR(*saving.high, 0.1 + 0.07067, 1e-5);
 }
 
+StepLengths steps_of_20(std::size_t count) {
+  StepLengths steps{std::vector<double>(count, 20), std::vector<std::size_t>(count), 0};
+  std::iota(steps.steps.begin(), steps.steps.end(), std::size_t{0});
+  return steps;
+}
+
 TEST(ReplayError, IsThatOfStepsPredictedFromTheOneBefore) {
   // The first lasts from the first activity, and the last has none after it. Of the nine others one is 10% off, two are
   // 5% off, and six are right.
-  std::vector<double> lengths(11, 20), predicted(11, 20);
-  lengths[0] = 25;
-  predicted[2] = predicted[3] = 21;
-  predicted[5] = 22;
-  const ReplayError error = measure_error(lengths, predicted);
+  StepLengths measured = steps_of_20(11), predicted = measured;
+  measured.lengths_ns[0] = 25;
+  predicted.lengths_ns[2] = predicted.lengths_ns[3] = 21;
+  predicted.lengths_ns[5] = 22;
+  const ReplayError error = measure_error(measured, predicted);
   EXPECT_EQ(error.steps, 9U);
   EXPECT_EQ(error.median, 0);
   EXPECT_NEAR(error.most, 0.05, 1e-12);
-  EXPECT_EQ(measure_error(std::vector<double>(9, 20), std::vector<double>(9, 21)).steps, 0U);  // too few
+  EXPECT_EQ(measure_error(steps_of_20(9), steps_of_20(9)).steps, 0U);  // too few
+  for (std::size_t s = 6; s < 11; ++s) measured.steps[s] += 100;       // another run of steps that are replayed
+  EXPECT_EQ(measure_error(measured, predicted).steps, 8U) << "step 5 is not followed by step 106";
 }
 
 TEST(Saving, OfAFewPausesItIsTheirSum) {
