@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "analysis/statistics/significance.hpp"
+#include "model/hash.hpp"
 
 namespace nsys_explain::analysis {
 namespace {
@@ -14,13 +15,17 @@ constexpr std::size_t fewest_chosen = fewest_samples + 3;
 /// A fifth of the steps is not counted then; longer runs would be fewer.
 constexpr std::size_t steps_of_run = 5;
 
-/// Each in the middle of an equal part: the first and last steps of a job are seldom like the others.
+/// One run in each equal part, not at the same place of it: what a program does every ten steps would lie in all runs,
+/// or in none. Multiples of the golden ratio spread evenly, too.
 std::vector<bool> evenly_spread(std::size_t chosen, std::size_t steps) {
   const std::size_t runs = std::min(chosen / steps_of_run, (chosen - fewest_samples - 1) / 2);
   std::vector<bool> is_chosen(steps, false);
   for (std::size_t run = 0; run < runs; ++run) {
     const std::size_t length = chosen * (run + 1) / runs - chosen * run / runs;
-    const std::size_t first = ((2 * run + 1) * steps / runs - length) / 2;
+    const std::size_t part = steps * run / runs, part_end = steps * (run + 1) / runs;
+    const std::size_t room = std::max(part_end, part + length) - part - length;
+    const std::size_t place = ((run + 1) * golden_ratio >> 32U) * room >> 32U;
+    const std::size_t first = std::min(part + place, steps - length);
     std::fill_n(is_chosen.begin() + static_cast<std::ptrdiff_t>(first), length, true);
   }
   return is_chosen;

@@ -13,7 +13,7 @@ namespace nsys_explain::analysis {
 /// where fewer than eleven fit: too few to tell how much the replay errs. Runs of five steps or more, since the first
 /// of a run tells nothing: how the ranks stood to each other before it is not known.
 ///
-///     1,000 steps of 100,000 arrivals, `most` 2,000,000:  20 steps in four runs, the first of them 122 to 126
+///     1,000 steps of 100,000 arrivals, `most` 2,000,000:  20 steps in four runs, the first of them 151 to 155
 std::vector<bool> sampled_steps(std::span<const std::int64_t> arrivals, std::int64_t most);
 
 /// Leaves of one trace rank the arrivals of these steps, and the pieces before each of them.
