@@ -181,9 +181,10 @@ Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, cons
        {has_steps ? "steps" : "activity", window, true},
        {"after", {window.end_ns, open_end_ns}, false}}};
   for_each_busy_stretch(events.device, [&](const Interval& stretch) {
-    for (Part& part : parts)
-      part.busy_ns += std::max<Nanoseconds>(
-          0, std::min(stretch.end_ns, part.time.end_ns) - std::max(stretch.start_ns, part.time.start_ns));
+    for (Part& part : parts) {
+      const Interval here{std::max(stretch.start_ns, part.time.start_ns), std::min(stretch.end_ns, part.time.end_ns)};
+      if (here.start_ns < here.end_ns) part.busy_ns += here.end_ns - here.start_ns;
+    }
   });
   RowWriter rows(table);
   for (const Part& part : parts) {

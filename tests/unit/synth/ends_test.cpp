@@ -82,8 +82,9 @@ TEST(Ends, QuantilesAreInterpolated) {
 
 TEST(Ends, TheClassIsThatOfSizeAndMembers) {
   EndsLaw law = even_law();
+  const EndsClass even = law.classes[0];
   const auto add = [&](std::int64_t bytes_below, std::int32_t members, double spread_us, bool by_tree) {
-    EndsClass one = law.classes[0];
+    EndsClass one = even;
     one.bytes_below = bytes_below;
     one.members = members;
     one.spread_us = {spread_us, spread_us, spread_us};
