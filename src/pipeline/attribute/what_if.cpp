@@ -232,12 +232,13 @@ void price(const std::vector<WhatIf>& what_if, std::size_t ranks, Straggler& lat
   late.gpu_hours_per_day = late.cost_share * static_cast<double>(24 * ranks);
 }
 
+/// From exit to exit, where all steps are replayed; else it stays from begin to begin.
 void measure_step_time(const JobReplay& job, StepTime& time) {
   std::vector<std::int64_t> durations;
   for (const double duration : job.steps_of(job.measured()).lengths_ns) durations.push_back(std::llround(duration));
   std::sort(durations.begin(), durations.end());
-  time.steps = std::ssize(durations);
-  if (!durations.empty()) {
+  if (job.is_whole()) time.steps = std::ssize(durations);
+  if (job.is_whole() && !durations.empty()) {
     time.median_ns = std::llround(analysis::percentile(durations, 0.5));
     time.p95_ns = std::llround(analysis::percentile(durations, 0.95));
   }
@@ -288,7 +289,7 @@ void replay_scenarios(const JobReplay& job, const ReplaySetting& setting, JobRep
         {Severity::info, WarningSource::analysis, job.too_many_arrivals(),
          job.sampled_steps() > 0
              ? fmt::format(
-                   "arrivals are more than one tool rank replays: what mending would save, and how long a step takes, is told of {} of {} steps, spread evenly; what happens in few steps may be missed there; for all of a part of the run use --steps",
+                   "arrivals are more than one tool rank replays: what mending would save is told of {} of {} steps, spread evenly; what happens in few steps may be missed there; for all of a part of the run use --steps",
                    job.sampled_steps(), setting.steps.start_ns.size())
              : "arrivals are more than one tool rank replays, so what mending would save is not told, and who is late is judged by what others wait; analyse a part of the run (--steps)"});
   }
