@@ -57,7 +57,7 @@ std::vector<bool> sampled_steps(std::span<const std::int64_t> arrivals, std::int
   const auto share = static_cast<double>(most) / static_cast<double>(all);
   auto chosen = static_cast<std::size_t>(share * static_cast<double>(arrivals.size()));
   for (; chosen >= fewest_chosen; --chosen) {
-    const std::vector<bool> steps = evenly_spread(chosen, arrivals.size());
+    std::vector<bool> steps = evenly_spread(chosen, arrivals.size());
     std::int64_t held = 0;
     for (std::size_t step = 0; step < steps.size(); ++step) held += steps[step] ? arrivals[step] : 0;
     if (held <= most) return steps;
