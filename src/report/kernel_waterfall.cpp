@@ -168,7 +168,7 @@ constexpr double least_percent = 0.1;  ///< of the peak of compute: lower ones l
 
 /// Powers of ten that the ratios of all kernels lie between, with the ridge among them.
 struct Axis {
-  double from = -1, to = 1;
+  int from = -1, to = 1;  ///< powers of ten
   double x(double ratio) const { return left + (width - left) * (std::log10(ratio) - from) / (to - from); }
   static double y(double percent) {
     const double share = std::log10(std::max(percent, least_percent) / least_percent) / std::log10(100 / least_percent);
@@ -180,8 +180,8 @@ Axis axis_of(const std::vector<const RunProfile*>& runs) {
   Axis axis;
   for (const RunProfile* run : runs) {
     for (const KernelUse& use : run->kernel_uses) {
-      axis.from = std::min(axis.from, std::floor(std::log10(use.ratio())));
-      axis.to = std::max(axis.to, std::ceil(std::log10(use.ratio())));
+      axis.from = std::min(axis.from, static_cast<int>(std::floor(std::log10(use.ratio()))));
+      axis.to = std::max(axis.to, static_cast<int>(std::ceil(std::log10(use.ratio()))));
     }
   }
   return axis;
@@ -199,7 +199,7 @@ std::string picture(const std::vector<const RunProfile*>& runs) {
       axis.x(std::pow(10, axis.to)), Axis::y(100));
   for (const double percent : {0.1, 1.0, 10.0, 100.0})
     out += text_at(left - 6, Axis::y(percent) + 4, "end", fmt::format("{}%", percent));
-  for (double power = axis.from; power <= axis.to; ++power)
+  for (int power = axis.from; power <= axis.to; ++power)
     out += text_at(axis.x(std::pow(10, power)), height - bottom + 16, power == axis.to ? "end" : "middle",
                    fmt::format("{:g}", std::pow(10, power)));
   out += text_at((left + width) / 2, height - 2, "middle", "compute over DRAM, each in % of its peak");

@@ -80,8 +80,8 @@ std::optional<std::int64_t> seconds_since_1970(const std::string& date_utc) {
   const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day))};
   if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date).time_since_epoch().count() * std::int64_t{86'400} + hour * 3600 + minute * 60 +
-         second;
+  return std::chrono::sys_days(date).time_since_epoch().count() * std::int64_t{86'400} + std::int64_t{hour} * 3600 +
+         std::int64_t{minute} * 60 + second;
 }
 
 /// When and how the run ended: a gate must tell a stale file from a new one, and a failed run from a calm one.

@@ -52,7 +52,7 @@ std::string next_lines(const std::vector<NextStep>& steps) {
   for (const NextStep& step : steps) {
     const std::string command = "  " + plain_text(step.command, longest_verdict), comment = "  # " + step.expect;
     const bool fits = text_width(command) + text_width(comment) <= line_width;
-    text += command + (fits ? "" : "\n    ") + comment + '\n';
+    text += fmt::format("{}{}{}\n", command, fits ? "" : "\n    ", comment);
   }
   return text;
 }

@@ -77,7 +77,7 @@ void write_context_switches(ExportContext& context) {
     for (const HostSpan& span : context.events(identity).descheduled) {
       if (!identity.window.covers(span.start_ns, span.end_ns)) continue;
       for (const bool in : {false, true}) {
-        table.set(table.column("start"), context.host_time(identity.shift_ns + in ? span.end_ns : span.start_ns));
+        table.set(table.column("start"), context.host_time(identity.shift_ns + (in ? span.end_ns : span.start_ns)));
         table.set(table.column("cpu"), 8 * identity.device);
         table.set(table.column("isSchedIn"), in ? 1 : 0);
         table.set(table.column("globalTid"), identity.threads[0]);
