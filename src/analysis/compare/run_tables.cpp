@@ -81,7 +81,9 @@ std::vector<KernelUse> kernel_uses_of(const RunTables& run) {
     const double tensor = of["tensor_active"].value(), issue = of["sm_issue"].value();
     KernelUse use{name, std::max(tensor, issue), of["dram_read"].value() + of["dram_write"].value(),
                   tensor >= issue ? "tensor cores" : "instruction issue"};
-    if (use.compute_percent > 0 && use.memory_percent > 0) uses.push_back(std::move(use));
+    // A store may say anything.
+    const auto is_measured = [](double percent) { return percent >= 1e-6 && percent <= 1000; };
+    if (is_measured(use.compute_percent) && is_measured(use.memory_percent)) uses.push_back(std::move(use));
   }
   return uses;
 }
