@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "analysis/statistics/significance.hpp"
 #include "model/hash.hpp"

@@ -32,6 +32,17 @@ TEST(SampledSteps, AreRunsSpreadEvenly) {
   EXPECT_EQ(one, (std::vector<std::int32_t>{54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64}));
 }
 
+TEST(SampledSteps, AreNotAlwaysAtTheSamePlaceOfWhatRecurs) {
+  // 30 runs of five, 100 steps apart on average: at equal distances all of them would hold every tenth step, or none.
+  const auto chosen = numbers_of(sampled_steps(std::vector<std::int64_t>(3000, 10), 1500));
+  ASSERT_EQ(chosen.size(), 150U);
+  for (std::int32_t place = 0; place < 10; ++place) {
+    const auto held =
+        std::count_if(chosen.begin(), chosen.end(), [&](std::int32_t step) { return step % 10 == place; });
+    EXPECT_NEAR(static_cast<double>(held), 15, 5) << place;
+  }
+}
+
 TEST(SampledSteps, HoldNoMoreThanIsReplayed) {
   std::vector<std::int64_t> arrivals(100, 10);
   std::fill(arrivals.begin() + 40, arrivals.begin() + 60, 100);  // 2,800 in all
