@@ -105,6 +105,14 @@ bool is_autograd_node(std::string_view label) {
 
 }  // namespace
 
+std::vector<std::string> words_of(std::string_view label) {
+  return split_words(label).words;
+}
+
+bool is_function_name(std::string_view label) {
+  return label.find("::") != std::string_view::npos || is_autograd_node(label);
+}
+
 RangeGroups group_ranges(const Trace& trace, const ProcessTrace& process) {
   constexpr std::uint32_t unknown = no_group;
   RangeGroups result;

@@ -74,6 +74,12 @@ RangeGroups group_ranges(const Trace& trace, const ProcessTrace& process);
 /// "PushPop" or "StartEnd", the words of `nsys stats`.
 std::string_view range_style(NvtxKind kind);
 
+/// The words of a label in small letters, without numbers: "ProfilerStep#12" is profiler, step.
+std::vector<std::string> words_of(std::string_view label);
+
+/// "aten::linear", "AddmmBackward0": a function of a library, or autograd's name of one.
+bool is_function_name(std::string_view label);
+
 /// Phases of training and serving that are recognised without being told.
 namespace phase {
 inline constexpr std::string_view step = "step", prefill = "prefill", decode = "decode", forward = "forward",

@@ -6,6 +6,7 @@
 #include "analysis/statistics/lag_correlation.hpp"
 #include "nsys_explain/model/collective.hpp"
 #include "nsys_explain/model/launch_index.hpp"
+#include "nsys_explain/model/run_map.hpp"
 #include "nsys_explain/model/trace.hpp"
 
 /// The events of one trace rank, and what its GPU did.
@@ -23,6 +24,54 @@ struct RankEvents {
 
   bool is_communication(const Kernel& kernel) const { return communication_kinds[kernel.kind]; }
 };
+
+/// When activities were launched, asked for by start. A stream is in order: what was recorded without its call lies
+/// between launches of its stream, and is taken to be launched with the one before it. Where no later one has a call,
+/// its own start stands for the launch.
+///
+///     launched at 10, (no call), 30; running 100 to 190, 190 to 250, 250 to 300:  the second was launched at 10
+class StreamLaunches {
+ public:
+  using Stream = std::pair<std::uint32_t, std::uint32_t>;  ///< context and stream
+
+  /// `activities`: those that will be asked for, by start.
+  template <class Activities, class StreamOf>
+  StreamLaunches(const LaunchIndex& launches, const Activities& activities, const StreamOf& stream_of)
+      : launches_(launches) {
+    for (const auto& activity : activities)
+      if (launches_.number_of(activity.correlation_id, activity.start_ns) != LaunchIndex::no_call)
+        of_stream_[stream_of(activity)].last_start_ns = activity.start_ns;
+  }
+
+  template <class Activity>
+  Nanoseconds launched_ns(const Activity& activity, const Stream& stream) {
+    Known& known = of_stream_[stream];
+    if (const auto call = launches_.find(activity.correlation_id, activity.start_ns)) {
+      known.launched_ns = known.launched_ns ? std::max(*known.launched_ns, call->start_ns) : call->start_ns;
+      return call->start_ns;
+    }
+    return known.launched_ns && activity.start_ns < known.last_start_ns ? *known.launched_ns : activity.start_ns;
+  }
+
+ private:
+  struct Known {
+    std::optional<Nanoseconds> launched_ns;  ///< of the latest that has a call
+    Nanoseconds last_start_ns = no_time;     ///< of the last one of all that has a call
+  };
+  const LaunchIndex& launches_;
+  RunMap<Stream, Known> of_stream_;
+};
+
+/// Calls `use(kernel, launched_ns)` for the kernels of the device, by start.
+template <class Use>
+void for_each_launched_kernel(const RankEvents& events, const Use& use) {
+  const auto stream_of = [&](const Kernel& kernel) {
+    const KernelKind& kind = events.device.kind_of(kernel);
+    return StreamLaunches::Stream{kind.context_id, kind.stream_id};
+  };
+  StreamLaunches times(events.launches, events.device.kernels, stream_of);
+  for (const Kernel& kernel : events.device.kernels) use(kernel, times.launched_ns(kernel, stream_of(kernel)));
+}
 
 // Everything that kept a device busy, in one order.
 
