@@ -66,11 +66,20 @@ class GapFinder {
 
   void add(const GpuActivity& activity) {
     Latest& latest = latest_on_stream_[{activity.context_id, activity.stream_id}];
-    if (busy_until_ && activity.start_ns > *busy_until_) keep(explain(activity, latest));
+    if (busy_until_ && activity.start_ns > *busy_until_) {
+      const Interval idle{*busy_until_, activity.start_ns};
+      if (meets_any(events_.holes, idle)) {
+        holes_ns_ += idle.end_ns - idle.start_ns;
+      } else {
+        keep(explain(activity, latest));
+      }
+    }
     busy_until_ = std::max(busy_until_.value_or(activity.end_ns), activity.end_ns);
     latest = {activity.correlation_id, activity.start_ns};
   }
 
+  /// Idle times that meet a hole of the recording: nothing is known of them.
+  Nanoseconds holes_ns() const { return holes_ns_; }
   Statistics lengths(IdleCause cause) { return lengths_[static_cast<std::size_t>(cause)].summarise(); }
 
   /// The longest gaps by start.
@@ -123,6 +132,7 @@ class GapFinder {
   RunMap<IdleStreamKey, Latest> latest_on_stream_;
   std::array<CompactValues, idle_cause_count> lengths_;
   std::vector<Gap> longest_;
+  Nanoseconds holes_ns_ = 0;
   Nanoseconds shortest_kept_ns_ = 0;  ///< of those kept when there were too many: what is shorter cannot count any more
 };
 
@@ -141,7 +151,7 @@ std::vector<Table> idle_tables(const RankEvents& events) {
     window->end_ns = std::max(window->end_ns, activity.end_ns);
     finder.add(activity);
   });
-  const auto window_ns = window ? static_cast<double>(window->end_ns - window->start_ns) : 0.0;
+  const auto window_ns = window ? static_cast<double>(window->end_ns - window->start_ns - finder.holes_ns()) : 0.0;
 
   std::vector<Table> tables;
   tables.push_back(make_table(schema::idle_causes));

@@ -1,5 +1,6 @@
 #include "analysis/tables/tables.hpp"
 
+#include <numeric>
 #include <queue>
 
 #include "analysis/statistics/statistics.hpp"
@@ -9,11 +10,13 @@
 #include "nsys_explain/model/run_map.hpp"
 
 namespace nsys_explain::analysis {
-Budget compute_budget(const DeviceTrace& device, const std::vector<bool>& communication_kinds) {
+Budget compute_budget(const DeviceTrace& device, const std::vector<bool>& communication_kinds,
+                      std::span<const Interval> holes) {
   std::array<Nanoseconds, gpu_part_count> parts_ns{};
-  for_each_gpu_part(device, communication_kinds, [&](GpuPart part, const Interval& interval) {
+  const auto add = [&](GpuPart part, const Interval& interval) {
     parts_ns[static_cast<std::size_t>(part)] += interval.end_ns - interval.start_ns;
-  });
+  };
+  for_each_gpu_part(device, communication_kinds, add, holes);
   const auto of = [&](GpuPart part) { return parts_ns[static_cast<std::size_t>(part)]; };
   UnionLength communication;
   for (const Kernel& kernel : device.kernels)
@@ -21,7 +24,7 @@ Budget compute_budget(const DeviceTrace& device, const std::vector<bool>& commun
   const Interval window = gpu_window(device);
   Budget budget;
   budget.window_start_ns = window.start_ns;
-  budget.window_ns = window.end_ns - window.start_ns;
+  budget.window_ns = std::accumulate(parts_ns.begin(), parts_ns.end(), Nanoseconds{0});
   budget.compute_ns = of(GpuPart::compute);
   budget.communication_ns = communication.length_ns();
   budget.exposed_communication_ns = of(GpuPart::communication);
@@ -207,9 +210,8 @@ Table utilisation_table(const RankEvents& events) {
   const Nanoseconds span_ns = (window_ns + stream_time_spans - 1) / stream_time_spans;
   const auto spans = static_cast<std::size_t>((window_ns + span_ns - 1) / span_ns);
   std::vector<TimeSpans> parts(gpu_part_count, TimeSpans(window.start_ns, span_ns, spans));
-  for_each_gpu_part(events.device, events.communication_kinds, [&](GpuPart part, const Interval& interval) {
-    parts[static_cast<std::size_t>(part)].add(interval);
-  });
+  const auto add = [&](GpuPart part, const Interval& interval) { parts[static_cast<std::size_t>(part)].add(interval); };
+  for_each_gpu_part(events.device, events.communication_kinds, add, events.holes);
   TimeSpans activity_ns(window.start_ns, span_ns, spans);
   for_each_gpu_activity(events.device, [&](const GpuActivity& activity) {
     activity_ns.add({activity.start_ns, activity.end_ns});

@@ -114,7 +114,7 @@ Table model_flops_table(const RankEvents& events, const KindTimes& times, const 
   for (const auto& [type, of_type] : types) logged += of_type.calls;
   const double ratio = static_cast<double>(gemms.count) / static_cast<double>(logged);
   const bool scaled = std::abs(ratio - 1) > 0.05;
-  const Nanoseconds window_ns = compute_budget(events.device, events.communication_kinds).window_ns;
+  const Nanoseconds window_ns = compute_budget(events.device, events.communication_kinds, events.holes).window_ns;
   RowWriter row(table);
   for (const auto& [type, of_type] : types) {
     const double flops = of_type.flops * (scaled ? ratio : 1);

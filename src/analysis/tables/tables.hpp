@@ -14,7 +14,8 @@ namespace nsys_explain::analysis {
 /// communication, copy, opaque graph. compute + exposed communication + copy + opaque graph + idle = window, exactly
 /// (docs/method.md, Budgets). All zero for a device without activity.
 /// `communication_kinds`: by kernel kind of the device.
-Budget compute_budget(const DeviceTrace& device, const std::vector<bool>& communication_kinds);
+Budget compute_budget(const DeviceTrace& device, const std::vector<bool>& communication_kinds,
+                      std::span<const Interval> holes = {});
 
 // Why a device had nothing to do (docs/method.md, Idle gaps). A gap is a time without any GPU activity between the
 // first and the last one; the gaps add up to idle_ns of the budget.

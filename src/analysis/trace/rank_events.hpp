@@ -21,6 +21,7 @@ struct RankEvents {
   const LaunchIndex& launches;                  ///< of process.api_calls
   std::vector<bool> communication_kinds;        ///< by kernel kind of the device
   std::span<const TraceArrival> arrivals = {};  ///< the device's parts in collectives, in enter order
+  std::span<const Interval> holes = {};         ///< recording_holes() of the process
 
   bool is_communication(const Kernel& kernel) const { return communication_kinds[kernel.kind]; }
 };
@@ -71,6 +72,21 @@ void for_each_launched_kernel(const RankEvents& events, const Use& use) {
   };
   StreamLaunches times(events.launches, events.device.kernels, stream_of);
   for (const Kernel& kernel : events.device.kernels) use(kernel, times.launched_ns(kernel, stream_of(kernel)));
+}
+
+/// When the process ran on, and nothing was recorded: between two capture ranges. A silence of host and GPUs for a
+/// hundredth of the recording is a hole where
+/// a call of the profiler stands beside it, or where correlation ids, which count all calls of the process, advance by
+/// half or more of what they usually do in such a time. Without these it is a pause of the program.
+///
+///     ids 1 to 1000 in 100 ms, then 50 ms without a call, then id 1500:  500 calls were not recorded
+///     ids 1 to 1000 in 100 ms, then 50 ms without a call, then id 1001:  the program paused
+std::vector<Interval> recording_holes(const Trace& trace, const ProcessTrace& process);
+
+/// True where the two share time.
+inline bool meets_any(std::span<const Interval> holes, const Interval& time) {
+  return std::any_of(holes.begin(), holes.end(),
+                     [&](const Interval& hole) { return hole.start_ns < time.end_ns && time.start_ns < hole.end_ns; });
 }
 
 // Everything that kept a device busy, in one order.
@@ -176,9 +192,11 @@ enum class GpuPart : std::uint8_t { compute, communication, copy, opaque_graph, 
 inline constexpr std::size_t gpu_part_count = 5;
 
 /// Calls `use(GpuPart, Interval)` for the time from the first start to the last end of GPU activity: ascending, without
-/// gaps or overlaps. Keeps nothing of the events. `communication_kinds`: by kernel kind of the device.
+/// gaps or overlaps, but for idle time that meets a hole of the recording. Keeps nothing of the events.
+/// `communication_kinds`: by kernel kind of the device.
 template <class Use>
-void for_each_gpu_part(const DeviceTrace& device, const std::vector<bool>& communication_kinds, const Use& use) {
+void for_each_gpu_part(const DeviceTrace& device, const std::vector<bool>& communication_kinds, const Use& use,
+                       std::span<const Interval> holes = {}) {
   bool any = false;
   Nanoseconds at_ns = 0;  // parts are told until here; what is busy later has been so from here on
   std::array<Nanoseconds, gpu_part_count - 1> busy_until_ns{};
@@ -189,7 +207,7 @@ void for_each_gpu_part(const DeviceTrace& device, const std::vector<bool>& commu
       use(static_cast<GpuPart>(part), Interval{at_ns, until_ns});
       at_ns = until_ns;
     }
-    if (at_ns < to_ns) use(GpuPart::idle, Interval{at_ns, to_ns});
+    if (at_ns < to_ns && !meets_any(holes, {at_ns, to_ns})) use(GpuPart::idle, Interval{at_ns, to_ns});
     at_ns = to_ns;
   };
   for_each_gpu_activity(device, [&](const GpuActivity& activity) {

@@ -142,15 +142,12 @@ std::int64_t first_steady(const std::vector<ProcessSteps>& processes, const std:
   }
   least.erase(std::find(least.begin(), least.end(), unknown), least.end());
   const auto slow = static_cast<std::int64_t>(slow_first_steps(least));
-  if (slow == 0) return first;
-  // Who was done early waits in the next step until the others are, too: then that one is not steady either.
-  const bool is_waited_in = std::any_of(processes.begin(), processes.end(), [&](const ProcessSteps& process) {
+  // Who began, or was done, early waits in the next step until the others are so far, too: that one is not steady.
+  const bool is_waited = std::any_of(processes.begin(), processes.end(), [&](const ProcessSteps& process) {
     const std::int64_t own = first + slow - later[static_cast<std::size_t>(&process - processes.data())];
-    if (process.source != source || own < 0 || own + 1 >= std::ssize(process.begin_ns)) return false;
-    const auto step = static_cast<std::size_t>(own);
-    return process.begin_ns[step + 1] - process.begin_ns[step] > 2 * process.usual_ns;
+    return process.source == source && own >= 0 && is_waited_in(process.length, static_cast<std::size_t>(own));
   });
-  return first + slow + (is_waited_in ? 1 : 0);
+  return first + slow + (is_waited ? 1 : 0);
 }
 
 /// The window of a process that counts steps as the reference does.
@@ -202,13 +199,12 @@ ProcessSteps tell_steps(const RecordedSteps& recorded, Nanoseconds start_ns) {
   told.steps = std::ssize(recorded.begin_ns);
   told.end_ns = moved(recorded.end_ns, start_ns);
   told.usual_ns = recorded.usual_ns;
-  told.lead_ns = recorded.lead_ns;
-  told.tail_ns = recorded.tail_ns;
   told.communication_hash = recorded.communication_hash;
   const std::size_t count = std::min(recorded.begin_ns.size(), most_steps_told);
   for (std::size_t i = 0; i < count; ++i) {
     told.begin_ns.push_back(moved(recorded.begin_ns[i], start_ns));
     if (i < recorded.own_length.size()) told.own_length.push_back(recorded.own_length[i]);
+    if (i < recorded.length.size()) told.length.push_back(recorded.length[i]);
     told.communications.push_back(launched_before(recorded, recorded.begin_ns[i]));
     if (i < recorded.last_exit_ns.size())
       told.last_exit_ns.push_back(recorded.last_exit_ns[i] == no_time ? no_time
@@ -236,28 +232,10 @@ std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& proces
     if (processes[p].source == source) later[p] = steps_later(reference, processes[p]);
   const CommonSteps common = steps_of_all(processes, later, source);
   const std::int64_t first = std::max(first_steady(processes, later, source), common.first);
-  const auto all_of_steps = [&](const auto& holds) {
-    return std::all_of(processes.begin(), processes.end(),
-                       [&](const ProcessSteps& one) { return one.source != source || holds(one); });
-  };
-  const bool begin_within = common.first == unlimited.first && all_of_steps([](const ProcessSteps& one) {
-                              return is_part_of_step(one.lead_ns, one.usual_ns);
-                            });
-  const bool end_within = common.end == unlimited.end && all_of_steps([](const ProcessSteps& one) {
-                            return is_part_of_step(one.tail_ns, one.usual_ns);
-                          });
   std::vector<CommonWindow> of_steps;
   for (std::size_t p = 0; p < processes.size(); ++p) {
     if (processes[p].source != source) continue;
     CommonWindow window = window_of_steps(processes[p], first - later[p], reference, first);
-    if (begin_within && first <= later[p]) {
-      window.time.start_ns = open_begin_ns;
-      window.after_communications = -1;
-    }
-    if (end_within) {
-      window.time.end_ns = open_end_ns;
-      window.until_communications = -1;
-    }
     if (common.end != unlimited.end && common.end - later[p] < processes[p].steps) {
       window.until_step = common.end - later[p];
       window.until_communications = -1;

@@ -178,9 +178,12 @@ std::int32_t common_step(std::span<std::int32_t> steps) {
 }
 
 void describe_changes(const Steps& job, StepTime& time) {
-  std::vector<std::int64_t> durations;  // the last step may be cut off by the end of the capture
+  std::vector<std::int64_t> durations;
   for (std::size_t step = 1; step < job.start_ns.size(); ++step)
     durations.push_back(job.start_ns[step] - job.start_ns[step - 1]);
+  // The last step may be cut off by the end of the capture; of one or two with a range of their own each counts.
+  if (job.source == StepSource::nvtx && !job.start_ns.empty() && job.start_ns.size() < 3)
+    durations.push_back(job.end_ns - job.start_ns.back());
   if (durations.empty()) return;
   for (const ChangePoint& change : change_points(durations))
     time.change_points.push_back(

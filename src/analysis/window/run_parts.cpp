@@ -1,5 +1,7 @@
 #include "analysis/window/window.hpp"
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -78,12 +80,10 @@ void record_communication(const RankEvents& events, RecordedSteps& recorded) {
     StringIndex name;
   };
   std::vector<Launched> launched;
-  for (const Kernel& kernel : events.device.kernels) {
-    if (!events.is_communication(kernel)) continue;
-    const auto launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
-    launched.push_back(
-        {launch ? launch->start_ns : kernel.start_ns, kernel.end_ns, events.device.kind_of(kernel).short_name});
-  }
+  for_each_launched_kernel(events, [&](const Kernel& kernel, Nanoseconds launched_ns) {
+    if (!events.is_communication(kernel)) return;
+    launched.push_back({launched_ns, kernel.end_ns, events.device.kind_of(kernel).short_name});
+  });
   std::stable_sort(launched.begin(), launched.end(),
                    [](const Launched& a, const Launched& b) { return a.launched_ns < b.launched_ns; });
   for (const Launched& one : launched) {
@@ -96,20 +96,33 @@ void record_communication(const RankEvents& events, RecordedSteps& recorded) {
   }
 }
 
-/// Sets what was launched before and after all steps.
-void measure_ends(const RankEvents& events, RecordedSteps& recorded) {
-  for (const Kernel& kernel : events.device.kernels) {
-    const auto launch = events.launches.find(kernel.correlation_id, kernel.start_ns);
-    const Nanoseconds launched_ns = launch ? launch->start_ns : kernel.start_ns;
-    recorded.lead_ns = std::max(recorded.lead_ns, recorded.begin_ns.front() - launched_ns);
-    if (launched_ns > recorded.end_ns) recorded.tail_ns = std::max(recorded.tail_ns, launched_ns - recorded.end_ns);
-  }
-}
-
 std::int64_t steps_between(const RecordedSteps& steps, Nanoseconds from_ns, Nanoseconds until_ns) {
   if (steps.source == StepSource::none) return 0;
   return std::count_if(steps.begin_ns.begin(), steps.begin_ns.end(),
                        [&](Nanoseconds begin_ns) { return begin_ns >= from_ns && begin_ns < until_ns; });
+}
+
+}  // namespace
+
+namespace {
+
+/// Of each step, what was not recorded left out.
+std::vector<Nanoseconds> lengths_of(const RankEvents& events, const Steps& steps) {
+  std::vector<Nanoseconds> lengths_ns;
+  for (std::size_t i = 0; i < steps.start_ns.size(); ++i) {
+    const Interval step{steps.start_ns[i], i + 1 < steps.start_ns.size() ? steps.start_ns[i + 1] : steps.end_ns};
+    lengths_ns.push_back(step.end_ns - step.start_ns);
+    for (const Interval& hole : events.holes) lengths_ns.back() -= within(step, hole.start_ns, hole.end_ns);
+  }
+  return lengths_ns;
+}
+
+std::vector<float> in_usual_lengths(std::span<const Nanoseconds> lengths_ns) {
+  const Nanoseconds usual_ns = usual_length(lengths_ns);
+  std::vector<float> multiples;
+  for (const Nanoseconds one_ns : lengths_ns)
+    multiples.push_back(static_cast<float>(one_ns) / static_cast<float>(usual_ns));
+  return multiples;
 }
 
 }  // namespace
@@ -128,21 +141,19 @@ RecordedSteps record_steps(const RankEvents& events) {
   recorded.first_number = steps.first_number;
   recorded.begin_ns = std::move(host.begin_ns);
   recorded.end_ns = host.end_ns;
-  const std::vector<Nanoseconds> own_ns = own_lengths(events, steps);
-  const Nanoseconds usual_ns = usual_length(own_ns);
-  for (const Nanoseconds one_ns : own_ns)
-    recorded.own_length.push_back(static_cast<float>(one_ns) / static_cast<float>(usual_ns));
+  recorded.own_length = in_usual_lengths(own_lengths(events, steps));
+  recorded.length = in_usual_lengths(lengths_of(events, steps));
   std::vector<Nanoseconds> lengths;
   for (std::size_t i = 1; i < recorded.begin_ns.size(); ++i)
     lengths.push_back(recorded.begin_ns[i] - recorded.begin_ns[i - 1]);
   if (!lengths.empty()) recorded.usual_ns = lower_median(lengths);
   record_communication(events, recorded);
-  measure_ends(events, recorded);
   return recorded;
 }
 
 std::size_t slow_first_steps(std::span<const float> own_length) {
-  const std::size_t most = own_length.size() / 3;
+  const std::size_t most =
+      std::min(own_length.size() / 3, static_cast<std::size_t>(std::sqrt(static_cast<double>(own_length.size()))));
   double worth = 0, least = 0;
   std::size_t slow = 0;
   for (std::size_t i = 0; i < most; ++i) {
@@ -151,15 +162,19 @@ std::size_t slow_first_steps(std::span<const float> own_length) {
     least = worth;
     slow = i + 1;
   }
-  return slow;
+  return slow > 0 && own_length[slow] > 2 ? 0 : slow;
 }
 
-Interval steady_window(const RecordedSteps& steps, std::size_t slow_first) {
+bool is_waited_in(std::span<const float> length, std::size_t step) {
+  return step + 1 < length.size() && length[step] > 2;
+}
+
+Interval steady_window(const RecordedSteps& steps) {
   if (steps.begin_ns.empty()) return {open_begin_ns, open_end_ns};
   if (steps.source == StepSource::none) return {steps.begin_ns.front(), steps.end_ns};
-  const bool begins_within = slow_first == 0 && is_part_of_step(steps.lead_ns, steps.usual_ns);
-  return {begins_within ? open_begin_ns : steps.begin_ns[std::min(slow_first, steps.begin_ns.size() - 1)],
-          is_part_of_step(steps.tail_ns, steps.usual_ns) ? open_end_ns : steps.end_ns};
+  const std::size_t slow = slow_first_steps(steps.own_length);
+  const std::size_t first = slow + (is_waited_in(steps.length, slow) ? 1 : 0);
+  return {steps.begin_ns[std::min(first, steps.begin_ns.size() - 1)], steps.end_ns};
 }
 
 Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, const Interval& window) {
@@ -174,12 +189,16 @@ Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, cons
     bool is_analysed;
     Nanoseconds busy_ns = 0;
   };
-  const bool has_slow_steps = slow_first_steps(steps.own_length) > 0;
-  std::array<Part, 4> parts{
-      {{"start_up", {open_begin_ns, first_step_ns}, false},
-       {has_slow_steps ? "slow_first_steps" : "unshared_steps", {first_step_ns, window.start_ns}, false},
-       {has_steps ? "steps" : "activity", window, true},
-       {"after", {window.end_ns, open_end_ns}, false}}};
+  const bool has_slow_steps = slow_first_steps(steps.own_length) > 0 || is_waited_in(steps.length, 0);
+  std::vector<Part> parts{
+      {"start_up", {open_begin_ns, first_step_ns}, false},
+      {has_slow_steps ? "slow_first_steps" : "unshared_steps", {first_step_ns, window.start_ns}, false},
+      {has_steps ? "steps" : "activity", window, true},
+      {"after", {window.end_ns, open_end_ns}, false}};
+  for (const Interval& hole : events.holes) {
+    const Interval here{std::max(hole.start_ns, window.start_ns), std::min(hole.end_ns, window.end_ns)};
+    if (here.start_ns < here.end_ns) parts.push_back({"not_recorded", here, false});
+  }
   for_each_busy_stretch(events.device, [&](const Interval& stretch) {
     for (Part& part : parts) {
       const Interval here{std::max(stretch.start_ns, part.time.start_ns), std::min(stretch.end_ns, part.time.end_ns)};
@@ -207,8 +226,9 @@ std::string describe_apart(const Steps& job, std::span<const std::int32_t> steps
     const auto i = static_cast<std::size_t>(step);
     apart_ns += (i + 1 < job.start_ns.size() ? job.start_ns[i + 1] : job.end_ns) - job.start_ns[i];
   }
-  return fmt::format("Not in the mean step: {} step{} in which all ranks do more than a step ({:.3g} s).",
-                     steps_apart.size(), steps_apart.size() == 1 ? "" : "s", static_cast<double>(apart_ns) * 1e-9);
+  return fmt::format(
+      "Not in the mean step: {} step{} in which all ranks do more than a step, or that were not recorded as a whole ({:.3g} s).",
+      steps_apart.size(), steps_apart.size() == 1 ? "" : "s", static_cast<double>(apart_ns) * 1e-9);
 }
 
 std::string describe_parts(const std::vector<Table>& joined) {
@@ -258,7 +278,8 @@ std::string describe_parts(const std::vector<Table>& joined) {
   };
   tell("start_up", has_steps ? "before the first step" : "of little GPU work at the beginning");
   tell("slow_first_steps", "");
-  tell("unshared_steps", "");
+  if (!found.contains("slow_first_steps")) tell("unshared_steps", "");  // who began last waits for nobody
+  tell("not_recorded", "between two captures");
   tell("after", has_steps ? "after the last step" : "of little GPU work at the end");
   if (told.empty()) return "";
   return fmt::format("Not analysed: {} (--whole-run takes all).", fmt::join(told, ", "));
@@ -273,9 +294,7 @@ std::string describe_left_out(const std::vector<Table>& joined, const Steps& job
 }
 
 std::vector<Nanoseconds> own_lengths(const RankEvents& events, const Steps& steps) {
-  std::vector<Nanoseconds> own_ns;
-  for (std::size_t i = 0; i < steps.start_ns.size(); ++i)
-    own_ns.push_back((i + 1 < steps.start_ns.size() ? steps.start_ns[i + 1] : steps.end_ns) - steps.start_ns[i]);
+  std::vector<Nanoseconds> own_ns = lengths_of(events, steps);
   if (own_ns.empty()) return own_ns;
   std::size_t step = 0;
   for_each_gpu_part(events.device, events.communication_kinds, [&](GpuPart part, const Interval& interval) {
@@ -308,9 +327,14 @@ std::vector<std::int32_t> steps_with_more(const RankEvents& events, const Steps&
   std::int64_t most = 0;
   for (std::size_t i = 0; i < own_ns.size(); ++i)
     if (!is_long(own_ns[i], usual_ns)) most = std::max(most, activities[i]);
+  const auto has_hole = [&](std::size_t i) {
+    const bool is_last = i + 1 == steps.start_ns.size();
+    return meets_any(events.holes, {steps.start_ns[i], is_last ? steps.end_ns : steps.start_ns[i + 1]});
+  };
   std::vector<std::int32_t> with_more;
   for (std::size_t i = 0; i < own_ns.size(); ++i)
-    if (is_long(own_ns[i], usual_ns) && activities[i] > most) with_more.push_back(static_cast<std::int32_t>(i));
+    if (has_hole(i) || (is_long(own_ns[i], usual_ns) && activities[i] > most))
+      with_more.push_back(static_cast<std::int32_t>(i));
   return with_more;
 }
 

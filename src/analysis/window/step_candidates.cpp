@@ -87,12 +87,15 @@ void add_range(const Interval& range, std::optional<std::int64_t> number, StepCa
     candidate.ranges = {};
     return;
   }
-  if (candidate.ranges.empty()) candidate.first_number = number.value_or(0);
-  const bool is_next = candidate.ranges.empty() || number == candidate.last_number + 1;
-  candidate.is_consecutive = candidate.is_consecutive && number && is_next;
-  candidate.counts_on = candidate.counts_on && number && (candidate.ranges.empty() || *number > candidate.last_number);
-  if (!candidate.ranges.empty() && number && *number <= candidate.last_number)
+  if (candidate.ranges.empty()) {
+    candidate.first_number = number.value_or(0);
+  } else if (number && *number <= candidate.last_number) {
     candidate.restarts.push_back(candidate.ranges.size());
+  } else if (number && *number > candidate.last_number + 1) {
+    candidate.jumps.push_back({candidate.ranges.size(), *number - candidate.last_number - 1});
+  }
+  candidate.is_numbered = candidate.is_numbered && number.has_value();
+  candidate.counts_on = candidate.is_numbered && candidate.restarts.empty();
   candidate.last_number = number.value_or(0);
   candidate.ranges.push_back(range);
   if (!candidate.may_be_steps()) candidate.ranges = {};

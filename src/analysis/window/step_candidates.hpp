@@ -26,10 +26,15 @@ RangeName read_range_name(std::string_view text);
 struct StepCandidate {
   std::string stem;
   bool names_step = false, is_of_profiler = false;
-  bool counts_on = true;       ///< each number is larger than the one before
-  bool is_consecutive = true;  ///< by one
+  bool counts_on = true;    ///< each number is larger than the one before
+  bool is_numbered = true;  ///< each range has one
   std::int64_t first_number = 0, last_number = 0;
-  std::vector<std::size_t> restarts;         ///< ranges whose number is no larger than the one before
+  std::vector<std::size_t> restarts;  ///< ranges whose number is no larger than the one before
+  struct Jump {
+    std::size_t range = 0;     ///< whose number does not follow the one before
+    std::int64_t missing = 0;  ///< numbers between the two
+  };
+  std::vector<Jump> jumps;
   std::vector<Interval> ranges;              ///< a mark lasts until the next one
   std::optional<Nanoseconds> open_since_ns;  ///< the last one was open when the capture stopped; of marks the last
   std::optional<std::int64_t> open_number;
@@ -95,6 +100,7 @@ Recurrence recurrence_of_rare(const PartContents& contents, std::span<const std:
 /// several the finest, then the one that encloses most.
 struct StepRanges {
   std::vector<Interval> ranges;
+  std::vector<bool> is_missing;  ///< parallel: a number of which nothing was recorded, in a hole of the recording
   bool numbered = false;
   std::int64_t first_number = 0;
 };

@@ -149,10 +149,39 @@ Tier tier_of(const StepCandidate& candidate) {
   return other;
 }
 
+/// The ranges of a candidate with their numbers. Where numbers are missing in a hole of the recording, these steps were
+/// made, and not recorded: they have a place there, evenly. Where they are missing elsewhere, the numbers tell nothing.
+StepRanges with_numbers(const StepCandidate& candidate, std::span<const Interval> holes) {
+  StepRanges steps{candidate.ranges, std::vector<bool>(candidate.ranges.size(), false), candidate.counts_on,
+                   candidate.first_number};
+  const auto hole_at = [&](std::size_t range) {
+    return std::find_if(holes.begin(), holes.end(), [&](const Interval& hole) {
+      return hole.start_ns < candidate.ranges[range].start_ns && candidate.ranges[range - 1].start_ns < hole.end_ns;
+    });
+  };
+  std::int64_t missing = 0;
+  for (const StepCandidate::Jump& jump : candidate.jumps) {
+    steps.numbered = steps.numbered && hole_at(jump.range) != holes.end();
+    missing += std::min(jump.missing, std::ssize(candidate.ranges) + 1);
+  }
+  steps.numbered = steps.numbered && missing <= std::ssize(candidate.ranges);
+  if (!steps.numbered) return steps;
+  for (auto jump = candidate.jumps.rbegin(); jump != candidate.jumps.rend(); ++jump) {
+    const Interval hole = *hole_at(jump->range);
+    const Nanoseconds begin_ns = std::max(hole.start_ns, candidate.ranges[jump->range - 1].start_ns + 1);
+    const Nanoseconds each_ns = std::max<Nanoseconds>(0, hole.end_ns - begin_ns) / jump->missing;
+    std::vector<Interval> added;
+    for (std::int64_t i = 0; i < jump->missing; ++i) added.push_back({begin_ns + i * each_ns, begin_ns + i * each_ns});
+    const auto at = static_cast<std::ptrdiff_t>(jump->range);
+    steps.ranges.insert(steps.ranges.begin() + at, added.begin(), added.end());
+    steps.is_missing.insert(steps.is_missing.begin() + at, added.size(), true);
+  }
+  return steps;
+}
+
 /// The parts as steps; empty where the witnesses contradict.
-StepRanges as_steps(const Partition& cut, const std::vector<bool>& is_communication) {
+StepRanges as_steps(const Partition& cut, const std::vector<bool>& is_communication, std::span<const Interval> holes) {
   const StepCandidate& candidate = *cut.candidate;
-  StepRanges steps{candidate.ranges, candidate.is_consecutive, candidate.first_number};
   const std::vector<std::int32_t> typical = typical_content(cut.contents);
   const Tier tier = tier_of(candidate);
   if (!cut.encloses_half()) return {};
@@ -164,12 +193,17 @@ StepRanges as_steps(const Partition& cut, const std::vector<bool>& is_communicat
     Recurrence rare = recurrence_of_rare(cut.contents, typical, is_communication, candidate.restarts_after());
     if (rare.period > 0) {
       rare.first = (rare.first + cut.first_judged) % rare.period;
-      return {grouped(candidate.ranges, rare), false, 0};
+      StepRanges groups{grouped(candidate.ranges, rare), {}, false, 0};
+      groups.is_missing.assign(groups.ranges.size(), false);
+      return groups;
     }
   }
   // A range that was open when the capture stopped is not recorded by all versions of nsys.
-  if (cut.after_since_ns && is_alike(cut.after, typical))
+  StepRanges steps = with_numbers(candidate, holes);
+  if (cut.after_since_ns && is_alike(cut.after, typical)) {
     steps.ranges.push_back({*cut.after_since_ns, std::numeric_limits<Nanoseconds>::max()});
+    steps.is_missing.push_back(false);
+  }
   return steps;
 }
 
@@ -245,7 +279,7 @@ StepRanges choose_step_ranges(const RankEvents& events) {
       const Tier tier = tier_of(candidate);
       if ((tier != other) != are_named) continue;
       const Partition partition = cut(events, candidate, names);
-      Choice choice{tier, partition.inside, as_steps(partition, names.is_communication)};
+      Choice choice{tier, partition.inside, as_steps(partition, names.is_communication, events.holes)};
       if (!choice.steps.ranges.empty() && (!best || order(choice) < order(*best))) best = std::move(choice);
     }
   }

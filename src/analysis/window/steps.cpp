@@ -26,6 +26,7 @@ Steps steps_on_gpu(const StepRanges& chosen, const RankEvents& events, HostSteps
   steps.source = StepSource::nvtx;
   steps.numbered = chosen.numbered;
   for (std::size_t i = 0; i < start.size(); ++i) {
+    if (chosen.is_missing[i] && !steps.start_ns.empty()) start[i] = end[i] = ranges[i].start_ns;
     if (start[i] == no_time) continue;
     if (steps.start_ns.empty()) {
       steps.first_number = steps.numbered ? chosen.first_number + static_cast<std::int64_t>(i) : 0;

@@ -154,24 +154,25 @@ void keep_if(std::vector<Event>& events, Keep&& keep) {
 class ActivityFilter {
  public:
   ActivityFilter(const ProcessTrace& process, const Interval& window, bool by_launch)
-      : calls_(process.api_calls),
-        launches_(process.api_calls),
+      : launches_(process.api_calls),
         window_(window),
         by_launch_(by_launch),
         launched_kept_(process.api_calls.size(), false) {}
 
-  template <class Activity>
-  bool operator()(const Activity& activity) {
-    const std::uint32_t call = launches_.number_of(activity.correlation_id, activity.start_ns);
-    const bool is_launched = call != LaunchIndex::no_call;
-    const bool kept = holds(window_, by_launch_ && is_launched ? calls_[call].start_ns : activity.start_ns);
-    if (kept && is_launched) launched_kept_[call] = true;
-    return kept;
+  /// For activities of one kind, by start; `stream_of`: of each of them.
+  template <class Activities, class StreamOf>
+  auto filter(const Activities& activities, const StreamOf& stream_of) {
+    return [this, stream_of, times = StreamLaunches(launches_, activities, stream_of)](const auto& activity) mutable {
+      const bool kept =
+          holds(window_, by_launch_ ? times.launched_ns(activity, stream_of(activity)) : activity.start_ns);
+      const std::uint32_t call = launches_.number_of(activity.correlation_id, activity.start_ns);
+      if (kept && call != LaunchIndex::no_call) launched_kept_[call] = true;
+      return kept;
+    };
   }
   bool launched_kept(std::size_t call) const { return launched_kept_[call]; }
 
  private:
-  const ApiCalls& calls_;
   LaunchIndex launches_;
   Interval window_;
   bool by_launch_;
@@ -181,9 +182,16 @@ class ActivityFilter {
 void clip_process(ProcessTrace& process, const Interval& window, bool by_launch) {
   ActivityFilter filter(process, window, by_launch);
   for (DeviceTrace& device : process.devices) {
-    device.kernels.keep_if(filter);
-    keep_if(device.memory_operations, filter);
-    keep_if(device.graph_launches, filter);
+    device.kernels.keep_if(filter.filter(device.kernels, [&](const Kernel& kernel) {
+      const KernelKind& kind = device.kind_of(kernel);
+      return StreamLaunches::Stream{kind.context_id, kind.stream_id};
+    }));
+    keep_if(device.memory_operations, filter.filter(device.memory_operations, [](const MemoryOperation& operation) {
+      return StreamLaunches::Stream{operation.context_id, operation.stream_id};
+    }));
+    keep_if(device.graph_launches, filter.filter(device.graph_launches, [](const GraphLaunch& graph) {
+      return StreamLaunches::Stream{0, graph.stream_id};
+    }));
   }
   Interval span = window;  // of the calls that stay
   std::size_t number = 0;

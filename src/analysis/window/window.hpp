@@ -9,7 +9,7 @@ namespace nsys_explain::analysis {
 
 // Which part of a recording is the job at work. What lies around it is measured and named, and not priced.
 //
-//     | start-up | slow first steps | steady steps ................ | what follows |
+//     | start-up | slow first steps | steady steps ....... (not recorded) ....... | what follows |
 
 /// Ends of a window that reaches as far as there is anything.
 inline constexpr Nanoseconds open_begin_ns = std::numeric_limits<Nanoseconds>::min();
@@ -25,9 +25,8 @@ struct RecordedSteps {
   /// How long each step took without exposed communication, as a multiple of what is usual in the last two thirds: who
   /// waits for another rank is not slow itself.
   std::vector<float> own_length;
-  Nanoseconds usual_ns = 0;  ///< median length of a step, communication included
-  /// How long before the first step, and after the last, kernels were launched.
-  Nanoseconds lead_ns = 0, tail_ns = 0;
+  std::vector<float> length;  ///< likewise, communication included
+  Nanoseconds usual_ns = 0;   ///< median length of a step on the host
   /// Without steps, where activity goes on after a long pause: the end of what comes before that; the smallest time
   /// where nothing does.
   Nanoseconds cut_off_ns = 0;
@@ -41,16 +40,10 @@ struct RecordedSteps {
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(source, numbered, first_number, begin_ns, end_ns, own_length, usual_ns, lead_ns, tail_ns, cut_off_ns,
+    archive(source, numbered, first_number, begin_ns, end_ns, own_length, length, usual_ns, cut_off_ns,
             communication_ns, communication_hash, last_exit_ns);
   }
 };
-
-/// What was launched for so long before the first step or after the last one may be a part of a step, whose range the
-/// capture cut off: less than two, since hosts run ahead.
-inline bool is_part_of_step(Nanoseconds duration_ns, Nanoseconds usual_ns) {
-  return duration_ns < 2 * usual_ns;
-}
 
 /// Without steps `begin_ns` holds one time and `end_ns` another: between them lies what is left where activity at
 /// either end is cut off by a pause of all GPU work that is longer than a tenth of the rest, and holds less than a
@@ -58,18 +51,25 @@ inline bool is_part_of_step(Nanoseconds duration_ns, Nanoseconds usual_ns) {
 RecordedSteps record_steps(const RankEvents& events);
 
 /// How many of the first steps compile, autotune or allocate instead of working as the others do. A step of r times the
-/// usual length costs as much as r - 1 usual ones, and so is worth 1 - (r - 1). Of the first third those steps are left
-/// out that together are worth least, if that is less than nothing.
+/// usual length costs as much as r - 1 usual ones, and so is worth 1 - (r - 1). Of n steps those first ones are left
+/// out that together are worth least, if that is less than nothing, and if they are at most sqrt(n), and a third: then
+/// their share of the steps, s / n <= 1 / sqrt(n), is no more than chance lets a mean of n steps vary. A slow part that
+/// goes on beyond that is no start-up, but how the job ran then.
 ///
-///     r = 21, 1.2, 2.9, 1.0, 1.0, ...: worth -19, 0.8, -0.9, 1, 1; the first three are -19.1 and left out
-///     r = 1.0, 1.1, 2.9, 1.0, 1.0, ...: worth 1, 0.9, -0.9, 1, 1; none is left out
+///     r = 21, 1.2, 2.9, 1.0, 1.0, ... (9): worth -19, 0.8, -0.9, 1, 1; the first three are -19.1 and left out
+///     r = 1.0, 1.1, 2.9, 1.0, 1.0, ... (9): worth 1, 0.9, -0.9, 1, 1; none is left out
+///     r = 3, 3, 3, 3, ... 1, 1, 1, ... (30 of each): the slow part is longer than 7; none is left out
 ///
 /// `own_length` of a job is the least over its ranks: all of them are slow in slow first steps, while one late rank
 /// lets the others wait.
 std::size_t slow_first_steps(std::span<const float> own_length);
 
-/// Where the steady steps lie, parts of steps at either end included; everything where nothing was recorded.
-Interval steady_window(const RecordedSteps& steps, std::size_t slow_first);
+/// True where a step takes more than twice the usual time, waiting included: asked of the first steady step, in which
+/// those wait who began, or were done with starting, before others.
+bool is_waited_in(std::span<const float> length, std::size_t step);
+
+/// Where the steady steps lie as one process tells them; everything where nothing was recorded.
+Interval steady_window(const RecordedSteps& steps);
 
 /// The table run_parts of one trace rank. `window`: what is analysed, in trace time.
 Table run_parts_table(const RankEvents& events, const RecordedSteps& steps, const Interval& window);
@@ -96,8 +96,8 @@ inline bool is_long(Nanoseconds own_ns, Nanoseconds usual_ns) {
   return own_ns > 2 * usual_ns;
 }
 
-/// By index, ascending: the long steps that hold more GPU activities than each step that is not long. A long step
-/// without them is one that something delayed.
+/// By index, ascending: the long steps that hold more GPU activities than each step that is not long (a long step
+/// without them is one that something delayed), and those that meet a hole of the recording.
 std::vector<std::int32_t> steps_with_more(const RankEvents& events, const Steps& steps);
 
 // Which steps the whole job analyses: every process tells its own, and all must mean the same ones, before anything is
@@ -113,15 +113,16 @@ struct ProcessSteps {
   std::int64_t steps = 0;
   Nanoseconds end_ns = 0;  ///< as RecordedSteps::end_ns; likewise the others
   std::vector<float> own_length;
-  Nanoseconds usual_ns = 0, lead_ns = 0, tail_ns = 0;  ///< as in RecordedSteps
+  std::vector<float> length;
+  Nanoseconds usual_ns = 0;  ///< as in RecordedSteps
   std::uint64_t communication_hash = 0;
   std::vector<std::int64_t> communications;  ///< launched before each of these steps began, and before the end
   std::vector<Nanoseconds> last_exit_ns;     ///< of each of these steps, as in RecordedSteps
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(source, numbered, first_number, begin_ns, steps, end_ns, own_length, usual_ns, lead_ns, tail_ns,
-            communication_hash, communications, last_exit_ns);
+    archive(source, numbered, first_number, begin_ns, steps, end_ns, own_length, length, usual_ns, communication_hash,
+            communications, last_exit_ns);
   }
 };
 
@@ -138,9 +139,9 @@ struct CommonWindow {
   std::int64_t until_step = -1;
 };
 
-/// One for each process, in their order. Slow first steps of a job are those in which all are slow. A process without
-/// steps among others is analysed while these are. Where the recording of no process goes on for longer than a step
-/// before its first one, or after its last one, what lies there is a part of a step and belongs to them. Steps that
+/// One for each process, in their order. Slow first steps of a job are those in which all are slow; the step behind
+/// them is left out, too, where some wait in it for others that began later. What lies before the first step and after
+/// the last one is no part of them. A process without steps among others is analysed while these are. Steps that
 /// some processes did not record are left out where their recordings look alike and are not. Does not depend on the
 /// order of the processes.
 std::vector<CommonWindow> common_windows(const std::vector<ProcessSteps>& processes);

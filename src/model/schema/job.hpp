@@ -114,7 +114,7 @@ inline constexpr struct StepBudget : Declaration {
 inline constexpr struct RunParts : Declaration {
   Text part{
       *this, "part", "",
-      "start_up: before the first step; slow_first_steps: they compile or allocate; unshared_steps: other processes did not record them; steps; after: what follows the last step that is analysed; activity: what is analysed where no steps are known"};
+      "start_up: before the first step; slow_first_steps: they compile, allocate, or wait for ranks that began later; unshared_steps: other processes did not record them; steps; not_recorded: a hole between two captures, within the steps; after: what follows the last step that is analysed; activity: what is analysed where no steps are known"};
   Time begin_ns{*this, "begin_ns", "ns", "job time at which the host began it"};
   Integer duration_ns{*this, "duration_ns", "ns", "of it, as far as there is GPU activity before and after"};
   Integer steps{*this, "steps", "", "that began in it"};

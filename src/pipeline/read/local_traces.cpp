@@ -58,7 +58,7 @@ void analyse_process(const Trace& trace, ProcessTrace& process, const collective
     const analysis::RankEvents events = view.with_calls(d, arrivals[d].arrivals);
     std::vector<Table> tables = make_rank_tables(
         recorded, events, options.analysis, threads, std::exchange(first, {}),
-        {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds); },
+        {[&] { rank.budget = analysis::compute_budget(events.device, events.communication_kinds, events.holes); },
          [&] {
            rank.steps = analysis::find_steps(events);
            if (options.analysis.window.steady) rank.steps_with_more = analysis::steps_with_more(events, rank.steps);
@@ -116,7 +116,7 @@ PartsTables select_steady_steps(Trace& trace, const collectives::KernelClasses& 
     const ProcessView view(trace, process, classes);
     const analysis::RecordedSteps steps =
         analysis::record_steps(view.with_calls(static_cast<std::size_t>(main - process.devices.data())));
-    Interval window = analysis::steady_window(steps, analysis::slow_first_steps(steps.own_length));
+    Interval window = analysis::steady_window(steps);
     if (agreed != nullptr) {
       if (const auto of_all = agreed->find(process.global_pid); of_all != agreed->end()) window = of_all->second;
     }

@@ -21,6 +21,7 @@ class ProcessView {
         process_(process),
         launches_(process.api_calls),
         with_calls_(collectives::with_kernels_of_calls(trace, process, classes)) {
+    holes_ = analysis::recording_holes(trace, process);
     if (with_calls_) launches_with_calls_.emplace(with_calls_->api_calls);
   }
 
@@ -39,7 +40,7 @@ class ProcessView {
   analysis::RankEvents events_of(const ProcessTrace& process, const LaunchIndex& launches, std::size_t device,
                                  std::span<const TraceArrival> arrivals) const {
     const DeviceTrace& of_rank = process.devices[device];
-    return {trace_, process, of_rank, launches, classes_.communication_kinds(of_rank), arrivals};
+    return {trace_, process, of_rank, launches, classes_.communication_kinds(of_rank), arrivals, holes_};
   }
 
   const Trace& trace_;
@@ -48,6 +49,7 @@ class ProcessView {
   const LaunchIndex launches_;
   const std::optional<ProcessTrace> with_calls_;
   std::optional<LaunchIndex> launches_with_calls_;
+  std::vector<Interval> holes_;
 };
 
 }  // namespace nsys_explain::pipeline

@@ -110,17 +110,20 @@ bool are_recorded_steps(const analysis::RecordedSteps& steps) {
   const auto are_times = [&](const std::vector<Nanoseconds>& times, const auto& is_one) {
     return std::all_of(times.begin(), times.end(), is_one) && std::is_sorted(times.begin(), times.end());
   };
+  const auto are_finite = [](const std::vector<float>& values) {
+    return std::all_of(values.begin(), values.end(), [](float one) { return std::isfinite(one); });
+  };
   const bool has_steps = steps.source != analysis::StepSource::none;
-  constexpr std::int64_t largest_number = 1'000'000'000;  // as of ranges (steps.cpp)
+  constexpr std::int64_t largest_number = 1'000'000'000;  // as of ranges (step_candidates.cpp)
   return is_named(steps.source, analysis::StepSource::periodicity) && is_bool(steps.numbered) &&
          std::abs(steps.first_number) <= largest_number &&
          (has_steps ? !steps.begin_ns.empty() && steps.begin_ns.front() != no_time && are_times(steps.begin_ns, is_time)
                     : steps.begin_ns.size() <= 1 && are_times(steps.begin_ns, is_end)) &&
          is_end(steps.end_ns) && is_end(steps.cut_off_ns) &&
          steps.own_length.size() == (has_steps ? steps.begin_ns.size() : 0) &&
-         std::all_of(steps.own_length.begin(), steps.own_length.end(), [](float one) { return std::isfinite(one); }) &&
-         steps.usual_ns >= 0 && is_time(steps.usual_ns) && is_time(steps.lead_ns) && is_time(steps.tail_ns) &&
-         are_times(steps.communication_ns, is_time) && steps.last_exit_ns.size() == steps.own_length.size() &&
+         steps.length.size() == steps.own_length.size() && are_finite(steps.own_length) && are_finite(steps.length) &&
+         steps.usual_ns >= 0 && is_time(steps.usual_ns) && are_times(steps.communication_ns, is_time) &&
+         steps.last_exit_ns.size() == steps.own_length.size() &&
          std::all_of(steps.last_exit_ns.begin(), steps.last_exit_ns.end(),
                      [](Nanoseconds time_ns) { return time_ns == no_time || is_time(time_ns); });
 }

@@ -22,7 +22,7 @@ RecordedSteps numbered_steps(std::int64_t first_number, Nanoseconds begin_ms, co
   for (std::size_t i = 0; i < lengths.size(); ++i)
     steps.begin_ns.push_back((begin_ms + 10 * static_cast<Nanoseconds>(i)) * ms);
   steps.end_ns = steps.begin_ns.back() + 10 * ms;
-  steps.lead_ns = steps.tail_ns = 20 * ms;  // what was launched before and after is no part of a step
+  steps.length.assign(lengths.size(), 1);
   return steps;
 }
 
@@ -95,23 +95,20 @@ TEST(CommonWindows, CountsOfCollectivesAreTimesOfEachTrace) {
   EXPECT_EQ(window(2, 3), (std::pair<Nanoseconds, Nanoseconds>{5, 50})) << "a record that says what cannot be";
 }
 
-TEST(CommonWindows, PartsOfStepsAtEitherEndBelongToThem) {
+TEST(CommonWindows, AFirstStepInWhichSomeWaitForWhoBeganLaterIsNotSteady) {
   std::vector<RecordedSteps> recorded = {numbered_steps(2, 100, {1, 1, 1, 1, 1, 1}),
                                          numbered_steps(2, 100, {1, 1, 1, 1, 1, 1})};
-  recorded[0].lead_ns = recorded[0].tail_ns = 19 * ms;
-  recorded[1].lead_ns = 3 * ms;
-  std::vector<Interval> windows = windows_of(recorded, {0, 0});
-  for (const Interval& window : windows) EXPECT_EQ(window.start_ns, open_begin_ns);
-  EXPECT_EQ(windows[0].end_ns, 160 * ms) << "on the other rank two steps' time follows";
-  recorded[1].tail_ns = 19 * ms;
-  for (const Interval& window : windows_of(recorded, {0, 0})) EXPECT_EQ(window.end_ns, open_end_ns);
+  recorded[1].length = {4.7F, 1, 1, 3, 1, 1};
+  for (const Interval& window : windows_of(recorded, {0, 0})) {
+    EXPECT_EQ(window.start_ns, 110 * ms) << "who waits in the fourth waits for somebody late";
+    EXPECT_EQ(window.end_ns, 160 * ms) << "what follows the last range is no part of it";
+  }
 }
 
 TEST(CommonWindows, AreOfStepsThatAllRecorded) {
   // Steps 4 to 12 and 6 to 14; what precedes the first range is a part of a step.
   std::vector<RecordedSteps> recorded = {numbered_steps(4, 100, {1, 1, 1, 1, 1, 1, 1, 1, 1}),
                                          numbered_steps(6, 7, {1, 1, 1, 1, 1, 1, 1, 1, 1})};
-  for (RecordedSteps& one : recorded) one.lead_ns = one.tail_ns = 2 * ms;
   const std::vector<Interval> windows = windows_of(recorded, {0, 0});
   EXPECT_EQ(windows[0].start_ns, 120 * ms);
   EXPECT_EQ(windows[1].start_ns, 7 * ms);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ TEST(SlowFirstSteps, AreThoseThatCostMoreThanSteadyStepsAreWorth) {
   EXPECT_EQ(slow({1, 1, 1, 1, 1, 1, 40, 1, 1}), 0U) << "only of the first third";
   EXPECT_EQ(slow({1.5F, 1.5F, 1.5F, 1, 1, 1, 1, 1, 1}), 0U) << "half as long again is no start-up";
   EXPECT_EQ(slow({9, 1}), 0U) << "of two steps nobody knows which is usual";
+  std::vector<float> half(60, 1);
+  std::fill_n(half.begin(), 30, 3.0F);
+  EXPECT_EQ(slow(half), 0U) << "half of a run is no start-up";
+  std::fill_n(half.begin() + 7, 23, 1.0F);
+  EXPECT_EQ(slow(half), 7U) << "7 are no more than the root of 60";
+  half[7] = 3;
+  EXPECT_EQ(slow(half), 0U) << "8 are";
   EXPECT_EQ(slow({}), 0U);
 }
 
@@ -75,11 +83,13 @@ TEST(RecordedSteps, AWaitForOthersMakesNoStepSlow) {
   EXPECT_NEAR(steps.own_length[0], 41.0 / 11, 1e-3);
   EXPECT_NEAR(steps.own_length[1], 1, 1e-3) << "200 ms of it are a collective";
   EXPECT_EQ(slow_first_steps(steps.own_length), 1U);
-  const Interval window = steady_window(steps, 1);
-  EXPECT_EQ(window.start_ns, 5'041'000'000);
-  EXPECT_EQ(window.end_ns, open_end_ns) << "nothing follows";
-  EXPECT_EQ(steps.lead_ns, 5'000'000'000);
-  EXPECT_EQ(steps.tail_ns, 0);
+  EXPECT_NEAR(steps.length[1], 211.0 / 11, 1e-3);
+  EXPECT_TRUE(is_waited_in(steps.length, 1)) << "for who began later";
+  EXPECT_FALSE(is_waited_in(steps.length, 2));
+  EXPECT_FALSE(is_waited_in(steps.length, 6)) << "the last one may be cut off";
+  const Interval window = steady_window(steps);
+  EXPECT_EQ(window.start_ns, 5'041'000'000 + 211'000'000);
+  EXPECT_EQ(window.end_ns, steps.end_ns);
 }
 
 /// Step 4 takes 11 + 30 ms, of one kernel more; step 6 takes 41 ms without one; step 7 waits for 50.
@@ -119,7 +129,7 @@ TEST(RunParts, AreMeasuredAndToldApart) {
   const RankEvents events = job.rank.events();
   const RecordedSteps steps = record_steps(events);
   ASSERT_EQ(steps.end_ns, end_ns) << "3 ms of work are no step";
-  const Table table = run_parts_table(events, steps, steady_window(steps, 1));
+  const Table table = run_parts_table(events, steps, steady_window(steps));
   EXPECT_EQ(texts(table, "part"), (Texts{"start_up", "slow_first_steps", "steps", "after"}));
   EXPECT_EQ(integers(table, "steps"), (Integers{0, 1, 6, 0}));
   EXPECT_EQ(integers(table, "analysed"), (Integers{0, 0, 1, 0}));
@@ -131,8 +141,9 @@ TEST(RunParts, AreMeasuredAndToldApart) {
   Steps of_job;
   of_job.start_ns = {0, 20, 1'500'000'020};
   of_job.end_ns = 1'600'000'020;
-  EXPECT_EQ(describe_left_out({}, of_job, std::vector<std::int32_t>{1, 2}),
-            "Not in the mean step: 2 steps in which all ranks do more than a step (1.6 s).");
+  EXPECT_EQ(
+      describe_left_out({}, of_job, std::vector<std::int32_t>{1, 2}),
+      "Not in the mean step: 2 steps in which all ranks do more than a step, or that were not recorded as a whole (1.6 s).");
 }
 
 TEST(RunParts, WithoutStepsLittleWorkBeyondALongPauseIsCutOff) {
@@ -145,7 +156,7 @@ TEST(RunParts, WithoutStepsLittleWorkBeyondALongPauseIsCutOff) {
   const RankEvents events = rank.events();
   const RecordedSteps steps = record_steps(events);
   EXPECT_EQ(steps.source, StepSource::none);
-  const Interval window = steady_window(steps, 0);
+  const Interval window = steady_window(steps);
   EXPECT_EQ(window.start_ns, 301'000'000);
   EXPECT_EQ(window.end_ns, open_end_ns) << "a pause of 2 ms beside 149 ms";
   EXPECT_EQ(steps.cut_off_ns, 1'000'000);
@@ -158,7 +169,7 @@ TEST(RunParts, HalfTheWorkIsNeverCutOff) {
   OneRank rank;
   rank.kernel("a", 0, 50'000'000);
   rank.kernel("b", 500'000'000, 550'000'000);
-  const Interval window = steady_window(record_steps(rank.events()), 0);
+  const Interval window = steady_window(record_steps(rank.events()));
   EXPECT_EQ(window.start_ns, open_begin_ns);
   EXPECT_EQ(window.end_ns, open_end_ns);
 }
