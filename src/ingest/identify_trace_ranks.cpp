@@ -316,7 +316,7 @@ std::vector<Warning> helper_warnings(const std::vector<HelperProcess>& helpers) 
   return {
       {Severity::info, WarningSource::analysis, static_cast<std::int64_t>(helpers.size()),
        fmt::format(
-           "process {} ({}) in {} takes part in no collective and claims no rank, so it is taken for a helper of the program and left out: its {} kernels keep device {} busy for {:.1f}% of the time that was recorded of it{}; name it in a rank map (PATTERN PID DEVICE RANK) if it is a rank",
+           "process {} ({}) in {} takes part in no collective and nothing gives it a rank, so it is taken for a helper of the program and left out: its {} kernels keep device {} busy for {:.1f}% of the time that was recorded of it{}; name it in a rank map (PATTERN PID DEVICE RANK) if it is a rank",
            most.process_id, most.process_name.empty() ? "no name" : most.process_name, shell_quoted(most.key.path),
            most.kernels, most.key.device_id, 100 * most.share(),
            helpers.size() == 1 ? "" : fmt::format(" (and {} more like this)", helpers.size() - 1))}};

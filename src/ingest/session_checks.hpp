@@ -30,7 +30,7 @@ struct SessionExtent {
   std::int32_t world_size = 0;             ///< ranks of the job as its environment says; 0: it does not
   std::vector<CapturedProcess> processes;  ///< sorted
   std::uint64_t digest = 0;                ///< of processes, devices and what ran on them; 0: nothing did
-  std::vector<LauncherId> launchers;       ///< by variable
+  std::vector<LauncherId> launchers = {};  ///< by variable
 
   template <class Archive>
   void serialize(Archive& archive) {

@@ -67,9 +67,10 @@ std::vector<Warning> tidy_warnings(std::vector<Warning> warnings) {
 
 namespace {
 
-/// A rail is a way between nodes: of ranks that no chain of communicators joins it is none.
-void forget_rails_of_strangers(const JobRanks& job, const CrossRank& cross,
-                               std::vector<analysis::Grouping>& groupings) {
+/// A rail, or an index in a group, is a place of ranks that meet: those that no chain of communicators joins share
+/// nothing of it that could be late. A node or a rack they may share; stages are compared wherever they are.
+void forget_places_of_strangers(const JobRanks& job, const CrossRank& cross,
+                                std::vector<analysis::Grouping>& groupings) {
   std::vector<std::size_t> group(job.numbers.size());
   std::iota(group.begin(), group.end(), std::size_t{0});
   const auto first_of = [&](std::size_t r) {
@@ -81,7 +82,8 @@ void forget_rails_of_strangers(const JobRanks& job, const CrossRank& cross,
       group[first_of(job.index_of(member))] = first_of(job.index_of(planned.trace_ranks.front()));
   }
   for (analysis::Grouping& grouping : groupings) {
-    if (grouping.level != Level::rail) continue;
+    if (grouping.level == Level::node || grouping.level == Level::rack || grouping.level == Level::pipeline_stage)
+      continue;
     std::map<std::string, std::set<std::size_t>> groups;
     for (std::size_t r = 0; r < group.size(); ++r) groups[grouping.place_of_rank[r]].insert(first_of(r));
     for (std::string& place : grouping.place_of_rank)
@@ -95,10 +97,10 @@ std::vector<analysis::Grouping> groupings_of(const JobRanks& job, const CrossRan
                                              std::span<const analysis::CommunicatorTotals> totals,
                                              const RackOfHost& racks) {
   std::vector<analysis::Grouping> groupings = hardware_groupings(job.trace_ranks, racks);
-  if (!cross.communicators.empty()) forget_rails_of_strangers(job, cross, groupings);
   const auto communicators = layout_communicators(cross.communicators, totals, job.numbers);
   for (analysis::Grouping& grouping : analysis::layout_groupings(job.numbers.size(), communicators))
     groupings.push_back(std::move(grouping));
+  if (!cross.communicators.empty()) forget_places_of_strangers(job, cross, groupings);
   return groupings;
 }
 
