@@ -25,6 +25,8 @@ constexpr std::array topics = {
   MPI_RANKS, NCCL's records, the environment (RANK, OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, SLURM_PROCID,
   MV2_COMM_WORLD_RANK), the file name, the order of the files. The report names the source.
   A rank map has lines 'PATTERN RANK' or 'PATTERN PID DEVICE RANK'; '#' starts a comment.
+  Of several jobs, or attempts after a restart, the largest is analysed, unless --job-of names a file of another, or
+  FILE:PID a process of it; a rank map makes all traces one job.
   A topology file has lines 'HOST RACK'; without one the rack is what comes before the last number of a host name
   that holds two.)"},
     Topic{
@@ -104,8 +106,8 @@ constexpr std::string_view exit_codes =
   0  all inputs analysed (and, with --require-ranks, all ranks seen)
   2  wrong usage
   3  no input could be analysed
-  4  some inputs failed or ranks are missing, or the run was cut off (--timeout, SIGTERM); the rest was analysed and
-     reported (nothing was where the traces found cannot hold the ranks of --require-ranks)
+  4  some inputs failed or hold another job, or ranks are missing, or the run was cut off (--timeout, SIGTERM); the
+     rest was analysed and reported (nothing was where the traces found cannot hold the ranks of --require-ranks)
   5  results could not be written, or nothing could be reported when the run was cut off)";
 
 /// Insertions, deletions and replacements of characters, and swaps of neighbours, that make one word another

@@ -160,6 +160,8 @@ void add_options(CLI::App& app, nsys_explain::pipeline::JobSpecification& job, P
   app.add_option("--cache", job.cache_directory,
                  "Directory that keeps what was read of each trace: an unchanged trace is not read again");
   app.option_defaults()->group("Ranks and hosts");
+  app.add_option("--job-of", job.job_of,
+                 "FILE or FILE:PID: of several jobs in the traces, the one it belongs to (default: the largest)");
   app.add_option("--rank-map", job.rank_map_path, "File that says which trace is which rank");
   app.add_option("--rank-regex", job.rank_regex, "Regular expression on the path; its first group is the rank");
   app.add_option("--topology", job.topology_path, "File that says which host is in which rack");

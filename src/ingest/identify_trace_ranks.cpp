@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,7 +10,7 @@
 #include "ingest/rank_resolution.hpp"
 #include "ingest/trace_content.hpp"
 #include "model/text.hpp"
-#include "nsys_explain/model/algorithms.hpp"
+#include "nsys_explain/model/intervals.hpp"
 #include "nsys_explain/model/regex.hpp"
 
 namespace nsys_explain::ingest {
@@ -66,11 +69,13 @@ std::optional<RankClaim> nccl_claim(const ProcessTrace& process, std::int32_t de
   return RankClaim{RankSource::nccl_payload, rank, fmt::format("communicator of {} ranks", size)};
 }
 
+constexpr std::string_view process_entry = "rank map, by process";
+
 std::optional<RankClaim> user_claim(const RankOverrides& overrides, const std::optional<Regex>& regex,
                                     const TraceRankIdentity& identity) {
   for (const auto& entry : overrides.entries) {
     if (entry_matches(entry, identity.key.path, identity.process_id, identity.key.device_id))
-      return RankClaim{RankSource::user, entry.rank, "rank map"};
+      return RankClaim{RankSource::user, entry.rank, std::string(entry.process_id ? process_entry : "rank map")};
   }
   if (const auto match = regex ? regex->find(identity.key.path) : std::nullopt) {
     const auto rank = parse_rank_number(match->first_group.value_or(""));
@@ -91,6 +96,12 @@ TraceRankIdentity describe(const Trace& trace, const ProcessTrace& process, cons
   identity.kernels = static_cast<std::int64_t>(device.kernels.size());
   identity.graph_launches = static_cast<std::int64_t>(device.graph_launches.size());
   return identity;
+}
+
+/// It is that of the process nsys launched, which of several is not known.
+void forget_environment(std::vector<TraceRankIdentity>& identities) {
+  for (TraceRankIdentity& identity : identities)
+    std::erase_if(identity.claims, [](const RankClaim& claim) { return claim.source == RankSource::environment; });
 }
 
 bool has_host_events(const ProcessTrace& process) {
@@ -131,10 +142,6 @@ std::vector<TraceRankIdentity> identify_trace_ranks(const Trace& trace, const Ra
       identities.push_back(std::move(identity));
     }
   }
-  if (identities.size() > 1) {
-    for (auto& identity : identities)
-      std::erase_if(identity.claims, [](const RankClaim& claim) { return claim.source == RankSource::environment; });
-  }
   return identities;
 }
 
@@ -153,6 +160,7 @@ std::vector<TraceRankIdentity> identify_host_processes(const Trace& trace, const
     identity.claims.insert(identity.claims.end(), process.claims.begin(), process.claims.end());
     identities.push_back(std::move(identity));
   }
+  if (has_gpu_work || identities.size() > 1) forget_environment(identities);
   return identities;
 }
 
@@ -177,41 +185,141 @@ std::vector<Warning> side_device_warnings(const Trace& trace) {
 
 namespace {
 
-/// As of a device that its process only touches (identify_trace_ranks).
-constexpr std::int64_t at_least_one_in = 100;
+using NameCounts = std::map<StringIndex, std::int64_t>;
 
-Warning left_out(std::int64_t count, const TraceRankIdentity& first) {
+/// How often a process runs kernels of each name.
+NameCounts kernels_by_name(const ProcessTrace& process) {
+  NameCounts counts;
+  for (const DeviceTrace& device : process.devices) {
+    std::vector<std::int64_t> of_kind(device.kernel_kinds.size());
+    for (const Kernel kernel : device.kernels) ++of_kind[kernel.kind];
+    for (std::size_t kind = 0; kind < of_kind.size(); ++kind)
+      if (of_kind[kind] > 0) counts[device.kernel_kinds[kind].short_name] += of_kind[kind];
+  }
+  return counts;
+}
+
+bool is_mostly_in(const NameCounts& one, const NameCounts& other) {
+  std::int64_t all = 0, common = 0;
+  for (const auto& [name, count] : one) {
+    all += count;
+    common += other.contains(name) ? count : 0;
+  }
+  return 2 * common > all;
+}
+
+/// Each runs mostly what the other runs, too: a few fills and copies, which any program has, are not a rank's work.
+bool do_the_same_work(const ProcessTrace& a, const ProcessTrace& b) {
+  const NameCounts of_a = kernels_by_name(a), of_b = kernels_by_name(b);
+  return is_mostly_in(of_a, of_b) && is_mostly_in(of_b, of_a);
+}
+
+bool claims_a_rank(const TraceRankIdentity& identity) {
+  return std::any_of(identity.claims.begin(), identity.claims.end(), [](const RankClaim& claim) {
+    const bool is_of_process = claim.source == RankSource::user && claim.detail == process_entry;
+    return is_of_process || claim.source == RankSource::mpi_ranks || claim.source == RankSource::nccl_payload;
+  });
+}
+
+Warning unsure_rank(const TraceRankIdentity& identity) {
   return {
-      Severity::info, WarningSource::analysis, count,
+      Severity::data_loss, WarningSource::analysis, 1,
       fmt::format(
-          "process {} on device {} in {} takes part in no collective and runs less than 1 % of the kernels of the ranks beside it ({}){}: it is taken for a helper of the program, not for a rank, and left out; name it in a rank map if it is one",
-          first.process_id, first.key.device_id, shell_quoted(first.key.path), first.kernels,
-          count == 1 ? "" : fmt::format(" (and {} more like this)", count - 1))};
+          "whether process {} on device {} in {} is a rank is unsure: no collective of it was recorded, but it does the work of the ranks beside it, so it counts as one whose collectives are lost; record its NCCL kernels and ranges, or leave it out if it is a helper",
+          identity.process_id, identity.key.device_id, shell_quoted(identity.key.path))};
+}
+
+bool is_one_gpu(const DeviceTrace& a, const DeviceTrace& b) {
+  return a.gpu_uuid.empty() || b.gpu_uuid.empty() ? a.device_id == b.device_id : a.gpu_uuid == b.gpu_uuid;
+}
+
+/// What it uses of its GPU; `beside` is not filled.
+HelperProcess helper_of(const Trace& trace, const ProcessTrace& process, const TraceRankIdentity& identity) {
+  HelperProcess helper{
+      identity.key, identity.process_id, identity.process_name, identity.host, identity.kernels, 0, 0, {}, {}};
+  const DeviceTrace& own =
+      *std::find_if(process.devices.begin(), process.devices.end(),
+                    [&](const DeviceTrace& device) { return device.device_id == identity.key.device_id; });
+  UnionLength busy;
+  for (const Kernel kernel : own.kernels) busy.add({kernel.start_ns, kernel.end_ns});
+  helper.busy_ns = busy.length_ns();
+  Interval recorded{std::numeric_limits<Nanoseconds>::max(), std::numeric_limits<Nanoseconds>::min()};
+  for (const ProcessTrace& any : trace.processes) {
+    for (const DeviceTrace& device : any.devices) {
+      if (!is_one_gpu(device, own)) continue;
+      for (const Kernel kernel : device.kernels) {
+        recorded.start_ns = std::min(recorded.start_ns, kernel.start_ns);
+        recorded.end_ns = std::max(recorded.end_ns, kernel.end_ns);
+      }
+    }
+  }
+  helper.recorded_ns = recorded.end_ns > recorded.start_ns ? recorded.end_ns - recorded.start_ns : 0;
+  return helper;
+}
+
+/// Fills `beside` of each helper.
+void find_ranks_beside(const Trace& trace, RanksAndHelpers& told) {
+  const auto device_of = [&](const TraceRankKey& key) -> const DeviceTrace* {
+    for (const ProcessTrace& process : trace.processes) {
+      for (const DeviceTrace& device : process.devices)
+        if (process.global_pid == key.global_pid && device.device_id == key.device_id) return &device;
+    }
+    return nullptr;
+  };
+  for (HelperProcess& helper : told.helpers) {
+    const DeviceTrace* const own = device_of(helper.key);
+    for (const TraceRankIdentity& rank : told.ranks) {
+      const DeviceTrace* const device = device_of(rank.key);
+      if (device != nullptr && own != nullptr && !device->kernels.empty() && is_one_gpu(*device, *own))
+        helper.beside.push_back(rank.key);
+    }
+  }
 }
 
 }  // namespace
 
-RanksWithoutHelpers leave_out_helpers(std::vector<TraceRankIdentity> identities,
-                                      std::span<const std::int64_t> collectives) {
-  std::map<std::string, std::vector<std::int64_t>> kernels_of_export;  // of those with collectives
-  for (std::size_t i = 0; i < identities.size(); ++i)
-    if (collectives[i] > 0) kernels_of_export[identities[i].key.path].push_back(identities[i].kernels);
-  RanksWithoutHelpers result;
-  std::vector<TraceRankIdentity> helpers;
-  for (std::size_t i = 0; i < identities.size(); ++i) {
-    TraceRankIdentity& one = identities[i];
-    const auto beside = kernels_of_export.find(one.key.path);
-    const bool may_be_one = collectives[i] == 0 && one.graph_launches == 0 && one.claims.empty();
-    const bool is_one =
-        may_be_one && beside != kernels_of_export.end() && one.kernels * at_least_one_in < lower_median(beside->second);
-    (is_one ? helpers : result.ranks).push_back(std::move(one));
+RanksAndHelpers tell_helpers(const Trace& trace, std::vector<TraceRankIdentity> identities,
+                             const std::vector<bool>& takes_part) {
+  std::map<std::uint64_t, std::size_t> process_of;
+  for (std::size_t p = 0; p < trace.processes.size(); ++p) process_of[trace.processes[p].global_pid] = p;
+  const auto communicates = [&](const TraceRankIdentity& one) { return takes_part[process_of.at(one.key.global_pid)]; };
+  const bool somebody_does = std::any_of(identities.begin(), identities.end(), communicates);
+  RanksAndHelpers told;
+  for (TraceRankIdentity& one : identities) {
+    const ProcessTrace& process = trace.processes[process_of.at(one.key.global_pid)];
+    if (!somebody_does || communicates(one) || claims_a_rank(one)) {
+      told.ranks.push_back(std::move(one));
+      continue;
+    }
+    // What a graph recorded as one interval holds, nobody knows.
+    bool is_unsure = one.graph_launches > 0;
+    for (std::size_t p = 0; p < trace.processes.size() && !is_unsure; ++p)
+      is_unsure = takes_part[p] && do_the_same_work(process, trace.processes[p]);
+    if (is_unsure) {
+      told.warnings.push_back(unsure_rank(one));
+      told.ranks.push_back(std::move(one));
+    } else {
+      told.helpers.push_back(helper_of(trace, process, one));
+    }
   }
-  if (!helpers.empty()) {
-    const auto first =
-        std::min_element(helpers.begin(), helpers.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
-    result.warnings.push_back(left_out(static_cast<std::int64_t>(helpers.size()), *first));
-  }
-  return result;
+  if (told.ranks.size() > 1) forget_environment(told.ranks);
+  find_ranks_beside(trace, told);
+  return told;
+}
+
+std::vector<Warning> helper_warnings(const std::vector<HelperProcess>& helpers) {
+  if (helpers.empty()) return {};
+  const HelperProcess& most =
+      *std::min_element(helpers.begin(), helpers.end(), [](const HelperProcess& a, const HelperProcess& b) {
+        return std::tuple(-a.share(), a.key) < std::tuple(-b.share(), b.key);
+      });
+  return {
+      {Severity::info, WarningSource::analysis, static_cast<std::int64_t>(helpers.size()),
+       fmt::format(
+           "process {} ({}) in {} takes part in no collective and nothing gives it a rank, so it is taken for a helper of the program and left out: its {} kernels keep device {} busy for {:.1f}% of the time that was recorded of it{}; name it in a rank map (PATTERN PID DEVICE RANK) if it is a rank",
+           most.process_id, most.process_name.empty() ? "no name" : most.process_name, shell_quoted(most.key.path),
+           most.kernels, most.key.device_id, 100 * most.share(),
+           helpers.size() == 1 ? "" : fmt::format(" (and {} more like this)", helpers.size() - 1))}};
 }
 
 }  // namespace nsys_explain::ingest

@@ -118,17 +118,26 @@ void refuse_foreign_database(const Database& database) {
 
 }  // namespace
 
+const std::vector<std::string>& rank_variables() {
+  static const std::vector<std::string> names = {"RANK",     "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                                 "PMI_RANK", "SLURM_PROCID",         "MV2_COMM_WORLD_RANK"};
+  return names;
+}
+
+const std::vector<std::string>& launcher_variables() {
+  static const std::vector<std::string> names = {"SLURM_JOB_ID",        "PBS_JOBID",      "LSB_JOBID",
+                                                 "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"};
+  return names;
+}
+
 const std::vector<std::string>& environment_variables() {
-  static const std::vector<std::string> names = {"RANK",
-                                                 "OMPI_COMM_WORLD_RANK",
-                                                 "PMIX_RANK",
-                                                 "PMI_RANK",
-                                                 "SLURM_PROCID",
-                                                 "MV2_COMM_WORLD_RANK",
-                                                 "CUDA_VISIBLE_DEVICES",
-                                                 "CUDA_DEVICE_MAX_CONNECTIONS",
-                                                 "CUDA_LAUNCH_BLOCKING",
-                                                 "WORLD_SIZE"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING",
+                                    "WORLD_SIZE"};
+    for (const auto* some : {&rank_variables(), &launcher_variables()})
+      all.insert(all.end(), some->begin(), some->end());
+    return all;
+  }();
   return names;
 }
 

@@ -30,8 +30,15 @@ struct Metadata {
   std::map<std::string, std::string> environment;
 };
 
-/// Variables that may be looked at: ranks, visible GPUs, and two numbers that order launches.
+/// Variables that may be looked at: ranks, visible GPUs, two numbers that order launches, and ids of launchers.
 const std::vector<std::string>& environment_variables();
+
+/// Those among them that say which rank a process is, in the order of trust: a launcher inside another one (mpirun in
+/// one Slurm task) knows better.
+const std::vector<std::string>& rank_variables();
+
+/// Those that are the same for all processes of one run of a launcher, and others for another run.
+const std::vector<std::string>& launcher_variables();
 
 /// Reads META_DATA_EXPORT (EXPORT_META_DATA before 2023.3), META_DATA_CAPTURE and the environment.
 /// Throws TraceError for what cannot be read by design: not an Nsight Systems export, or a schema whose major number is

@@ -9,16 +9,13 @@
 
 #include "ingest/export_report.hpp"
 #include "ingest/file_names.hpp"
+#include "ingest/metadata.hpp"
 
 namespace nsys_explain::ingest {
 namespace {
 
 using Identities = std::vector<TraceRankIdentity>;
 using Choice = std::optional<RankClaim>;
-
-/// Variables in the order of trust: a launcher inside another one (mpirun in one Slurm task) knows better.
-constexpr std::array<std::string_view, 6> environment_order = {
-    "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK"};
 
 /// One source of numbers for the whole run: variables and communicators of different sizes are different sources.
 struct Source {
@@ -36,8 +33,9 @@ Source source_of(const RankClaim& claim) {
   Source source{claim.source, 0, ""};
   if (claim.source == RankSource::environment || claim.source == RankSource::nccl_payload) source.detail = claim.detail;
   if (claim.source == RankSource::environment) {
-    const auto* known = std::find(environment_order.begin(), environment_order.end(), claim.detail);
-    source.order = static_cast<std::size_t>(known - environment_order.begin());
+    const std::vector<std::string>& by_trust = rank_variables();
+    source.order =
+        static_cast<std::size_t>(std::find(by_trust.begin(), by_trust.end(), claim.detail) - by_trust.begin());
   }
   return source;
 }

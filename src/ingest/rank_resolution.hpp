@@ -35,8 +35,7 @@ void check_rank_regex(const std::string& regex);
 ///
 /// A device that its process only touches is no trace rank: one with less than 1 % of the GPU time of the process'
 /// busiest device that no communicator names (typically a stray context on device 0); see side_device_warnings.
-/// What holds for a process as a whole (MPI_RANKS, environment) is no claim where the process works on several devices,
-/// and the environment none where the file holds several trace ranks: it is that of the process nsys launched.
+/// What holds for a process as a whole (MPI_RANKS, environment) is no claim where the process works on several devices.
 /// NCCL tells rank and device of every member when a communicator is made or destroyed; the largest one counts.
 std::vector<TraceRankIdentity> identify_trace_ranks(const Trace& trace, const RankOverrides& overrides);
 
@@ -117,18 +116,26 @@ std::vector<Warning> mixture_warnings(const std::vector<std::optional<RankClaim>
 std::vector<Warning> coverage_warnings(const std::vector<std::optional<RankClaim>>& choices,
                                        std::optional<std::int32_t> world_size);
 
-struct RanksWithoutHelpers {
+struct RanksAndHelpers {
   std::vector<TraceRankIdentity> ranks;
-  std::vector<Warning> warnings;  ///< who was left out
+  std::vector<HelperProcess> helpers;
+  std::vector<Warning> warnings;  ///< whoever may be either
 };
 
-/// A server's engine process, a data loader with a CUDA context: a process in the export of others that takes part in
-/// no collective and runs less than 1% of the kernels that those who do run (median). It is no rank of the job, unless
-/// MPI, NCCL or the user number it. `collectives`: of each identity.
+/// Who of one export is a rank: `identities` as identify_trace_ranks has them, `takes_part` by process of the trace: it
+/// communicates (kernels, calls of NCCL or MPI). Who stands beside such processes and does not, nor is numbered by MPI,
+/// NCCL or the user, is a helper: a server's engine, a data loader, a display server. Who does the same work as one of
+/// them (each runs mostly kernels of names that the other runs), or graphs recorded as one interval, stays a rank, with
+/// a warning: its collectives may not have been recorded. The environment is that of the process nsys launched: it
+/// tells the rank where one is left.
 ///
-///     ranks of one export with 600, 600 and 600 kernels, 200 collectives each; a fourth process with 5 kernels and
-///     none: three ranks
-RanksWithoutHelpers leave_out_helpers(std::vector<TraceRankIdentity> identities,
-                                      std::span<const std::int64_t> collectives);
+///     kernels      gemm 400, norm 200, nccl 100   fill 700    gemm 40, norm 20
+///     takes part   yes                            no          no
+///     is           a rank                         a helper    a rank, unsure
+RanksAndHelpers tell_helpers(const Trace& trace, std::vector<TraceRankIdentity> identities,
+                             const std::vector<bool>& takes_part);
+
+/// Of the whole job: who was left out, and what it uses of its GPU.
+std::vector<Warning> helper_warnings(const std::vector<HelperProcess>& helpers);
 
 }  // namespace nsys_explain::ingest

@@ -7,6 +7,7 @@
 #include "ingest/masked_secrets.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "ingest/trace_content.hpp"
+#include "model/hash.hpp"
 #include "nsys_explain/model/utf8.hpp"
 
 namespace nsys_explain::ingest {
@@ -187,8 +188,8 @@ NcclClaim largest_communicator(const ProcessTrace& process) {
   return claim;
 }
 
-/// Processes that used CUDA, or all where none did. The environment belongs to what nsys launched, so it says something
-/// about a process only if there is one: under torchrun one file holds several and the variables are the launcher's.
+/// Processes that used CUDA, or all where none did. The environment belongs to what nsys launched: whether it is that
+/// of a rank shows once ranks are told from helpers (tell_helpers).
 std::vector<ProcessTrace*> profiled_processes(std::vector<ProcessTrace>& processes) {
   std::vector<ProcessTrace*> with_cuda, all;
   for (ProcessTrace& process : processes) {
@@ -199,16 +200,16 @@ std::vector<ProcessTrace*> profiled_processes(std::vector<ProcessTrace>& process
 }
 
 void claim_from_environment(const Metadata& metadata, ProcessTrace& process) {
-  for (const std::string& name : environment_variables()) {
+  for (const std::string& name : rank_variables()) {
     const auto found = metadata.environment.find(name);
-    if (found == metadata.environment.end() || name.starts_with("CUDA_") || name == "WORLD_SIZE") continue;
+    if (found == metadata.environment.end()) continue;
     if (const auto rank = parse_rank_number(found->second))
       process.claims.push_back({RankSource::environment, *rank, name});
   }
 }
 
 /// Adds what the export says about ranks to ProcessTrace::claims, most trustworthy first: MPI_RANKS (or nsys' thread
-/// names), the rank in the largest communicator that NCCL told about, the environment of the only profiled process.
+/// names), the rank in the largest communicator that NCCL told about, the environment of the profiled processes.
 /// A source that contradicts itself about a process claims nothing and gives a warning.
 void claim_ranks(const Database& database, const Metadata& metadata, const ThreadNameRanks& thread_name_ranks,
                  std::vector<ProcessTrace>& processes, std::vector<Warning>& warnings) {
@@ -232,8 +233,7 @@ void claim_ranks(const Database& database, const Metadata& metadata, const Threa
                                 fmt::format("rank in the largest communicator, of {} ranks", nccl.rank_count)});
     }
   }
-  const auto profiled = profiled_processes(processes);
-  if (profiled.size() == 1) claim_from_environment(metadata, *profiled.front());
+  for (ProcessTrace* const process : profiled_processes(processes)) claim_from_environment(metadata, *process);
   if (contradictions > 0) {
     warnings.push_back(
         {Severity::info, WarningSource::trace, contradictions,
@@ -261,6 +261,14 @@ std::int32_t world_size_of(const Metadata& metadata) {
   return parse_rank_number(found->second).value_or(0);
 }
 
+std::vector<LauncherId> launchers_of(const Metadata& metadata) {
+  std::vector<LauncherId> ids;
+  for (const std::string& name : launcher_variables())
+    if (const auto found = metadata.environment.find(name); found != metadata.environment.end())
+      ids.push_back({name, fnv1a(found->second)});
+  return ids;
+}
+
 }  // namespace
 
 Trace read_trace(const std::string& path, const ScanOptions& options) {
@@ -272,6 +280,8 @@ Trace read_trace(const std::string& path, const ScanOptions& options) {
   trace.session = make_session(path, database, metadata);
   trace.facts = read_run_facts(database, metadata);
   trace.world_size = world_size_of(metadata);
+  trace.launchers = launchers_of(metadata);
+  trace.is_of_pytorch = metadata.is_of_pytorch;
   trace.has_kernel_table = database.has_table("CUPTI_ACTIVITY_KIND_KERNEL");
   read_diagnostics(database, trace.warnings);
 

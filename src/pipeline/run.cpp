@@ -36,6 +36,7 @@
 #include "pipeline/match/member_tables.hpp"
 #include "pipeline/read/host_rows.hpp"
 #include "pipeline/read/inputs.hpp"
+#include "pipeline/read/job_choice.hpp"
 #include "pipeline/read/job_ranks.hpp"
 #include "pipeline/read/partial_report.hpp"
 #include "pipeline/read/rank_tables.hpp"
@@ -138,6 +139,7 @@ class Run {
   int threads_ = 1;
   std::optional<ReadSettings> reading_;
   std::vector<LocalTrace> local_traces_;  ///< of this tool rank
+  JobChoice choice_;
   JobRanks ranks_;
   CrossRank cross_;
   clock::ClockFit clock_;
@@ -203,7 +205,11 @@ void Run::read() {
   }
   if (unfinished_.keep(*plan_)) failure_.advice = how_to_finish(job_);
   local_traces_ = read_inputs(communicator_, job_, mine, *reading_, phases_);
+  failure_.exit_code = wrong_usage;
+  phases_.collective("choosing the job",
+                     [&] { choice_ = choose_job(communicator_, local_traces_, options_, job_.job_of); });
   agree_on_steps(communicator_, mine, *reading_, phases_, local_traces_);
+  keep_chosen(choice_, local_traces_);
   report_unkept(communicator_, unfinished_, problems_);
   prepare_for_arrivals(communicator_, memory_, local_traces_);
   failure_.exit_code = results_not_written;
@@ -211,15 +217,11 @@ void Run::read() {
 
 /// Trace ranks get their numbers, collectives their members, and sessions a common clock.
 void Run::relate() {
-  const std::string advice = std::exchange(failure_.advice, {});  // inputs of several jobs remain so
-  failure_.exit_code = wrong_usage;
   phases_.collective("resolving ranks", [&] {
     const ingest::MergedDiscovery& discovery = plan_->discovery;
-    ranks_ = resolve_job(communicator_, local_traces_, discovery.failed, options_.ranks);
+    ranks_ = resolve_job(communicator_, local_traces_, discovery.failed, options_.ranks, choice_);
     ranks_.warnings.insert(ranks_.warnings.end(), discovery.warnings.begin(), discovery.warnings.end());
   });
-  failure_.exit_code = results_not_written;
-  failure_.advice = advice;
   const clock::ClockOptions clock_options{job_.clock_method, job_.ptp_uncertainty_ns};
   phases_.collective("matching collectives",
                      [&] { cross_ = match_collectives(communicator_, ranks_, clock_options, local_traces_); });

@@ -56,6 +56,22 @@ Json host_process(const TraceRankIdentity& process) {
           {"host", process.host}};
 }
 
+Json helper(const HelperProcess& helper) {
+  return {{"path", helper.key.path},
+          {"process_id", helper.process_id},
+          {"device_id", helper.key.device_id},
+          {"process_name", helper.process_name},
+          {"host", helper.host},
+          {"kernels", helper.kernels},
+          {"busy_ns", helper.busy_ns},
+          {"recorded_ns", helper.recorded_ns},
+          {"trace_ranks", helper.trace_ranks}};
+}
+
+Json other_job(const OtherJob& job) {
+  return {{"trace_ranks", job.trace_ranks}, {"paths", job.paths}, {"reason", job.reason}, {"command", job.command}};
+}
+
 Json communicator(const CommunicatorSummary& communicator) {
   return {{"communicator", communicator.name},
           {"given_name", communicator.given_name.empty() ? Json() : Json(communicator.given_name)},
@@ -313,6 +329,8 @@ std::vector<JsonSection> json_sections(const JobReport& report) {
       {"inputs", [&] { return array_of(report.inputs, input); }},
       {"sessions", [&] { return array_of(report.sessions, session); }},
       {"trace_ranks", [&] { return array_of(report.trace_ranks, trace_rank); }},
+      {"helpers", [&] { return array_of(report.helpers, helper); }},
+      {"other_jobs", [&] { return array_of(report.other_jobs, other_job); }},
       {"host_processes", [&] { return array_of(report.host_processes, host_process); }},
       {"run_facts", [&] { return run_facts_json(report); }},
       {"clock", [&] { return clock_json(report.clock); }},

@@ -62,6 +62,18 @@ class SameJob(support.EndToEndTest):
         self.analyse(traces, "two", ranks=2)
         self.assert_same_results("one", "two")
 
+    def test_a_copy_in_another_form_is_left_out(self):
+        exports = self.synth("exports", "--nodes", 1, "--gpus-per-node", 2, "--steps", 4)
+        traces = write_traces(sorted(exports.glob("*.sqlite")), self.directory / "traces")
+        expected = self.analyse(traces, "one")
+        packed = sorted(traces.iterdir())[0]
+        copy = packed.with_name("again.json")
+        copy.write_bytes(gzip.decompress(packed.read_bytes()))
+        report = self.analyse(traces, "two", code=4)
+        self.assertEqual([entry["status"] for entry in report["inputs"]], ["ok", "failed", "ok"])
+        self.assertIn(f"another copy of the profiling session in {copy}", report["inputs"][1]["message"])
+        self.assertEqual((report["stragglers"], report["step_time"]), (expected["stragglers"], expected["step_time"]))
+
     def test_a_trace_that_breaks_off_is_read_as_far_as_it_goes(self):
         exports = self.synth("exports", "--nodes", 1, "--gpus-per-node", 2, "--steps", 4)
         traces = write_traces(sorted(exports.glob("*.sqlite")), self.directory / "traces")

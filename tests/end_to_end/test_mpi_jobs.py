@@ -143,20 +143,31 @@ class MpiJobs(EndToEndTest):
         self.assertEqual({name: operations.count(name) for name in expected}, dict.fromkeys(expected, STEPS))
         self.assertEqual((len(operations), sources, len(enters), waits.min() >= 0), (9 * STEPS, {"host_call"}, 4 * 9 * STEPS, True))
 
-    def test_are_refused_two_at_once(self):
-        first = write_job(self.directory / "first", steps=STEPS)
-        for later in (dict(began_s=60), dict(ranks=6)):  # one after the other, or of another size
-            second = write_job(self.directory / "second", **{"steps": STEPS, **later})
+    def test_of_two_at_once_the_largest_is_analysed(self):
+        jobs = [write_job(self.directory / "first", steps=STEPS, late=1)]
+        alone = [self.analyse(jobs[0], "alone", "--quiet")]
+        for later, chosen in ((dict(began_s=60), 0), (dict(ranks=6), 1)):  # one after the other, or of another size
+            jobs[1:] = [write_job(self.directory / "second", **{"steps": STEPS, **later})]
+            alone[1:] = [self.analyse(jobs[1], "alone", "--force", "--quiet")]
             for tool_ranks in (None, 2):
                 with self.subTest(later=later, tool_ranks=tool_ranks):
-                    done = self.explain([first, second], "out", "--force", "--quiet", ranks=tool_ranks)
-                    self.assertEqual(done.returncode, 2, done.stderr)
-                    self.assertIn("of 2 jobs", done.stderr)
-                    for number, job in ((1, first), (2, second)):
-                        files = " ".join(str(path) for path in sorted(job.glob("*.sqlite")))
-                        self.assertIn(f"nsys-explain-mpi {files} --out report-{number}", done.stderr)
-                    self.assertNotIn("finish", done.stderr)
-        self.analyse(first, "alone", "--force", "--quiet")
+                    done = self.explain(jobs, "out", "--force", "--quiet", ranks=tool_ranks)
+                    self.assertEqual(done.returncode, 4, done.stderr)
+                    report, other = self.report("out"), 1 - chosen
+                    files = sorted(str(path) for path in jobs[other].glob("*.sqlite"))
+                    command = f"nsys-explain-mpi {' '.join(files)} --out report-2"
+                    self.assertIn(f"the inputs hold 2 jobs, and one of {len(files)} ranks", done.stderr.splitlines()[0])
+                    self.assertIn(command, done.stderr.splitlines()[0])
+                    self.assertEqual([(job["paths"], job["command"]) for job in report["other_jobs"]], [(files, command)])
+                    for key in ("trace_ranks", "sessions", "stragglers", "step_time", "clock", "collectives"):
+                        self.assertEqual(report[key], alone[chosen][key])
+                    told = report["verdict"]["text"].removeprefix("The inputs hold 2 jobs: the other one cannot be judged here. ")
+                    self.assertEqual(told, alone[chosen]["verdict"]["text"])
+                    picked = self.analyse(jobs, "picked", "--force", "--quiet", "--job-of", files[-1], code=4)
+                    self.assertEqual(picked["trace_ranks"], alone[other]["trace_ranks"])
+        done = self.explain(jobs, "none", "--job-of", "hydro.9.sqlite")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--job-of hydro.9.sqlite: no input of that name holds a rank", done.stderr)
 
     def test_are_the_same_on_any_number_of_tool_ranks(self):
         for requests in (None, "Waitall"):

@@ -77,4 +77,33 @@ struct TraceRankIdentity {
   }
 };
 
+/// A process beside ranks that is none: it takes part in no collective of theirs and claims no rank.
+struct HelperProcess {
+  TraceRankKey key;
+  std::int32_t process_id = 0;
+  std::string process_name;
+  std::string host;
+  std::int64_t kernels = 0;
+  Nanoseconds busy_ns = 0;                ///< some kernel of it ran
+  Nanoseconds recorded_ns = 0;            ///< of its GPU: from the first start to the last end of any process' kernel
+  std::vector<TraceRankKey> beside;       ///< ranks with kernels on the same GPU
+  std::vector<std::int32_t> trace_ranks;  ///< the same by number, ascending, once ranks are resolved
+
+  /// Of the recorded time of its GPU in which it keeps it busy.
+  double share() const { return recorded_ns > 0 ? static_cast<double>(busy_ns) / static_cast<double>(recorded_ns) : 0; }
+
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(key, process_id, process_name, host, kernels, busy_ns, recorded_ns, beside, trace_ranks);
+  }
+};
+
+/// A job in the inputs that is not analysed: another one, or another attempt at the same.
+struct OtherJob {
+  std::int32_t trace_ranks = 0;
+  std::vector<std::string> paths;  ///< inputs that hold ranks of it, ascending
+  std::string reason;              ///< what proves that it is another one
+  std::string command;             ///< that analyses it
+};
+
 }  // namespace nsys_explain

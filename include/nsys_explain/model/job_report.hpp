@@ -356,6 +356,8 @@ struct JobReport {
   std::vector<TraceRankIdentity> trace_ranks;  ///< sorted by trace_rank
   /// Processes without GPU work: no trace ranks, but rows of tables; sorted by their number, which no trace rank has.
   std::vector<TraceRankIdentity> host_processes;
+  std::vector<HelperProcess> helpers;     ///< processes beside trace ranks that are none, by key
+  std::vector<OtherJob> other_jobs;       ///< those of the inputs that are not analysed, the largest first
   std::int32_t world_size = 0;            ///< ranks of the job as its traces tell; 0: they do not
   std::int64_t untraced_processes = 0;    ///< with calls into NCCL, and without any work on a GPU
   std::vector<RunFactSummary> run_facts;  ///< in the order of the table

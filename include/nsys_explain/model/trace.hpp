@@ -348,6 +348,18 @@ struct ProcessTrace {
   std::vector<RankClaim> claims;       ///< hold for the whole process
 };
 
+/// Which run of a launcher a process belongs to, as its environment says. The value itself is nobody's business.
+struct LauncherId {
+  std::string variable;    ///< SLURM_JOB_ID, ...
+  std::uint64_t hash = 0;  ///< of its value
+
+  friend bool operator==(const LauncherId&, const LauncherId&) = default;
+  template <class Archive>
+  void serialize(Archive& archive) {
+    archive(variable, hash);
+  }
+};
+
 /// Everything read from one export. Plain data: what was not recorded is empty, and `warnings` says so.
 struct Trace {
   Session session;
@@ -356,6 +368,8 @@ struct Trace {
   std::vector<ProcessTrace> processes;  ///< sorted by global_pid; only those with CUDA or NVTX events
   std::vector<NetworkSeries> network;   ///< sorted by source, device, port, metric
   std::int32_t world_size = 0;          ///< ranks of the job as its environment says (WORLD_SIZE); 0: it does not
+  std::vector<LauncherId> launchers;    ///< by variable; those that the environment tells
+  bool is_of_pytorch = false;           ///< communicators are known by the names of their groups, which other jobs have
   bool has_kernel_table = false;
   std::vector<Warning> warnings;
 };

@@ -92,10 +92,25 @@ bool is_about_missing(const Finding& finding) {
   return finding.id == "partial-report" || finding.id == "missing-ranks";
 }
 
+/// That there are other jobs, of which nothing here tells; empty where there are none.
+std::string tell_other_jobs(const JobReport& report) {
+  const auto others = std::ssize(report.other_jobs);
+  if (others == 0) return "";
+  return fmt::format("The inputs hold {} jobs: {} cannot be judged here. ", others + 1,
+                     others == 1 ? "the other one" : "the others");
+}
+
+bool is_of_other_job(const JobReport& report, const InputReport& input) {
+  return std::any_of(report.other_jobs.begin(), report.other_jobs.end(), [&](const OtherJob& job) {
+    return std::find(job.paths.begin(), job.paths.end(), input.path) != job.paths.end();
+  });
+}
+
 /// What the analysis lacks; empty where it lacks nothing.
 std::string what_is_missing(const JobReport& report) {
-  const auto failed = std::count_if(report.inputs.begin(), report.inputs.end(),
-                                    [](const InputReport& input) { return input.status == InputStatus::failed; });
+  const auto failed = std::count_if(report.inputs.begin(), report.inputs.end(), [&](const InputReport& input) {
+    return input.status == InputStatus::failed && !is_of_other_job(report, input);
+  });
   const bool is_partial = std::any_of(report.findings.begin(), report.findings.end(),
                                       [](const Finding& finding) { return finding.id == "partial-report"; });
   std::string text;  // a partial report says itself how many inputs it lacks
@@ -269,6 +284,7 @@ JobVerdict judge(const JobReport& report) {
   JobVerdict verdict;
   verdict.text = what_is_missing(report);
   verdict.complete = verdict.text.empty();
+  verdict.text.insert(0, tell_other_jobs(report));
   if (const std::optional<JudgedShare> judged = judge_share(report)) verdict.judged_share = judged->share;
   for (const Finding& finding : report.findings) verdict.severity = std::min(verdict.severity, finding.severity);
   auto first = lead(report.findings);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <numeric>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -62,6 +65,34 @@ std::vector<Warning> tidy_warnings(std::vector<Warning> warnings) {
   return tidy;
 }
 
+namespace {
+
+/// A rail, or an index in a group, is a place of ranks that meet: those that no chain of communicators joins share
+/// nothing of it that could be late. A node or a rack they may share; stages are compared wherever they are.
+void forget_places_of_strangers(const JobRanks& job, const CrossRank& cross,
+                                std::vector<analysis::Grouping>& groupings) {
+  std::vector<std::size_t> group(job.numbers.size());
+  std::iota(group.begin(), group.end(), std::size_t{0});
+  const auto first_of = [&](std::size_t r) {
+    while (group[r] != r) r = group[r] = group[group[r]];
+    return r;
+  };
+  for (const collectives::PlannedCommunicator& planned : cross.communicators) {
+    for (const std::int32_t member : planned.trace_ranks)
+      group[first_of(job.index_of(member))] = first_of(job.index_of(planned.trace_ranks.front()));
+  }
+  for (analysis::Grouping& grouping : groupings) {
+    if (grouping.level == Level::node || grouping.level == Level::rack || grouping.level == Level::pipeline_stage)
+      continue;
+    std::map<std::string, std::set<std::size_t>> groups;
+    for (std::size_t r = 0; r < group.size(); ++r) groups[grouping.place_of_rank[r]].insert(first_of(r));
+    for (std::string& place : grouping.place_of_rank)
+      if (groups[place].size() > 1) place.clear();
+  }
+}
+
+}  // namespace
+
 std::vector<analysis::Grouping> groupings_of(const JobRanks& job, const CrossRank& cross,
                                              std::span<const analysis::CommunicatorTotals> totals,
                                              const RackOfHost& racks) {
@@ -69,6 +100,7 @@ std::vector<analysis::Grouping> groupings_of(const JobRanks& job, const CrossRan
   const auto communicators = layout_communicators(cross.communicators, totals, job.numbers);
   for (analysis::Grouping& grouping : analysis::layout_groupings(job.numbers.size(), communicators))
     groupings.push_back(std::move(grouping));
+  if (!cross.communicators.empty()) forget_places_of_strangers(job, cross, groupings);
   return groupings;
 }
 
@@ -80,6 +112,8 @@ JobReport summarise_job(const JobRanks& job, const ClockReport& clock, const Cro
   report.inputs = job.inputs;
   report.sessions = job.sessions;
   report.trace_ranks = job.trace_ranks;
+  report.helpers = job.helpers;
+  report.other_jobs = job.other_jobs;
   report.world_size = job.world_size;
   report.untraced_processes = job.untraced_processes;
   report.run_facts = analysis::summarise_run_facts(rank_tables);

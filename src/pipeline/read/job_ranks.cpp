@@ -2,30 +2,18 @@
 
 #include <algorithm>
 #include <map>
-#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "clock/level_zero.hpp"
-#include "exchange/agree.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "ingest/session_checks.hpp"
 #include "ingest/trace_content.hpp"
 #include "model/text.hpp"
-#include "pipeline/tool_rank/pack.hpp"
 
 namespace nsys_explain::pipeline {
 namespace {
-
-/// How many collectives each identity takes part in.
-std::vector<std::int64_t> count_collectives(const LocalTrace& trace) {
-  std::map<TraceRankKey, std::int64_t> of_key;
-  for (const LocalRank& rank : trace.ranks) of_key[rank.key] = std::ssize(rank.arrivals);
-  std::vector<std::int64_t> counts;
-  for (const TraceRankIdentity& identity : trace.facts.identities) counts.push_back(of_key[identity.key]);
-  return counts;
-}
 
 void mark_degraded(TraceFacts& trace, std::string message) {
   if (trace.input.status == InputStatus::ok) {
@@ -77,24 +65,6 @@ void number_hosts(const JobRanks& job, std::vector<LocalRank>& hosts) {
   }
 }
 
-/// Of the traces of all tool ranks, by path.
-std::vector<TraceFacts> gather_facts(const exchange::Communicator& communicator,
-                                     const std::vector<LocalTrace>& local_traces) {
-  std::vector<TraceFacts> mine;
-  mine.reserve(local_traces.size());
-  for (const LocalTrace& trace : local_traces) {
-    mine.push_back(trace.facts);
-    mine.back().collectives = count_collectives(trace);
-  }
-  std::vector<TraceFacts> facts;
-  for (std::vector<TraceFacts>& part : all_gather_packed(communicator, mine)) {
-    std::move(part.begin(), part.end(), std::back_inserter(facts));
-  }
-  std::sort(facts.begin(), facts.end(),
-            [](const TraceFacts& a, const TraceFacts& b) { return a.input.path < b.input.path; });
-  return facts;
-}
-
 /// The local trace ranks get their numbers and clocks; those that are none of it go.
 void number_ranks(JobRanks& job, std::vector<LocalTrace>& local_traces) {
   job.ranks_of_session.assign(job.sessions.size(), 0);
@@ -119,64 +89,93 @@ void number_ranks(JobRanks& job, std::vector<LocalTrace>& local_traces) {
   }
 }
 
-}  // namespace
-
-JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
-                     const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides) {
-  std::vector<TraceFacts> facts = gather_facts(communicator, local_traces);
-  mark_lacking(facts);
-
-  JobRanks job;
-  job.inputs = failed_discoveries;
-  std::vector<Session> analysed;
-  std::vector<ingest::SessionExtent> extents;
-  for (const TraceFacts& trace : facts) {
-    if (!trace.analysed) continue;
-    analysed.push_back(trace.session);
-    extents.push_back(trace.extent);
+/// The largest communicator that processes of the job made.
+void look_only_at(const JobChoice& choice, TraceFacts& trace) {
+  std::erase_if(trace.identities, [&](const TraceRankIdentity& one) { return !choice.trace_ranks.contains(one.key); });
+  trace.extent.largest_communicator = 0;
+  for (const ingest::ProcessFacts& process : trace.processes) {
+    const bool is_of_job = trace.identities.empty() ||
+                           std::any_of(trace.identities.begin(), trace.identities.end(),
+                                       [&](const auto& one) { return one.key.global_pid == process.global_pid; });
+    if (is_of_job)
+      trace.extent.largest_communicator = std::max(trace.extent.largest_communicator, process.largest_communicator);
   }
-  const ingest::SessionChecks checks = ingest::check_sessions(analysed, extents);
-  job.warnings = checks.warnings;
-  job.world_size = checks.world_size.value_or(0);
+}
 
+/// What the inputs that are analysed tell together, before ranks are resolved.
+struct Gathered {
+  std::vector<ingest::SessionExtent> extents;
   std::vector<TraceRankIdentity> identities;
-  std::vector<std::int64_t> collectives;
-  std::vector<ingest::SessionExtent> kept_extents;
+};
+
+Gathered gather_inputs(std::vector<TraceFacts> facts, const JobChoice& choice, JobRanks& job) {
+  Gathered gathered;
   for (TraceFacts& trace : facts) {
-    const auto copy = std::find_if(checks.duplicates.begin(), checks.duplicates.end(),
-                                   [&](const InputReport& duplicate) { return duplicate.path == trace.input.path; });
-    if (copy != checks.duplicates.end()) {
-      job.inputs.push_back(*copy);
+    if (const InputReport* const left_out = choice.why_left_out(trace.input.path)) {
+      job.inputs.push_back(*left_out);
       continue;
     }
     job.inputs.push_back(trace.input);
     if (!trace.analysed) continue;
+    look_only_at(choice, trace);
     job.sessions.push_back(trace.session);
-    kept_extents.push_back(trace.extent);
+    gathered.extents.push_back(trace.extent);
     for (Warning& warning : trace.warnings) job.warnings.push_back(std::move(warning));
-    for (TraceRankIdentity& identity : trace.identities) identities.push_back(std::move(identity));
+    for (TraceRankIdentity& identity : trace.identities) gathered.identities.push_back(std::move(identity));
     for (TraceRankIdentity& host : trace.hosts) job.hosts.push_back(std::move(host));
-    collectives.insert(collectives.end(), trace.collectives.begin(), trace.collectives.end());
+    for (HelperProcess& helper : trace.helpers) job.helpers.push_back(std::move(helper));
     job.untraced_processes += std::ssize(trace.content.untraced_processes);
     if (trace.input.status == InputStatus::degraded && trace.content.ranges == 0)
       job.without_ranges.insert(trace.input.path);
   }
   std::sort(job.inputs.begin(), job.inputs.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return gathered;
+}
 
-  for (Warning& warning : ingest::unused_entry_warnings(overrides, identities))
+Warning other_job_warning(const OtherJob& job) {
+  return {
+      Severity::data_loss, WarningSource::analysis, 1,
+      fmt::format(
+          "the inputs hold another job of {} rank{} ({}): its ranks never meet those that are analysed, so nothing of it is told here; analyse it by itself: {}",
+          job.trace_ranks, job.trace_ranks == 1 ? "" : "s", job.reason, job.command)};
+}
+
+/// Whom helpers stand beside, by number.
+void number_helpers(JobRanks& job) {
+  std::map<TraceRankKey, std::int32_t> numbers;
+  for (const TraceRankIdentity& rank : job.trace_ranks) numbers[rank.key] = rank.trace_rank;
+  for (HelperProcess& helper : job.helpers) {
+    for (const TraceRankKey& key : helper.beside)
+      if (const auto rank = numbers.find(key); rank != numbers.end()) helper.trace_ranks.push_back(rank->second);
+    std::sort(helper.trace_ranks.begin(), helper.trace_ranks.end());
+  }
+  std::sort(job.helpers.begin(), job.helpers.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+}
+
+}  // namespace
+
+JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
+                     const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides,
+                     const JobChoice& choice) {
+  std::vector<TraceFacts> facts = gather_facts(communicator, local_traces);
+  mark_lacking(facts);
+  JobRanks job;
+  job.inputs = failed_discoveries;
+  job.other_jobs = choice.others;
+  for (const OtherJob& other : job.other_jobs) job.warnings.push_back(other_job_warning(other));
+  Gathered gathered = gather_inputs(std::move(facts), choice, job);
+  const ingest::SessionChecks checks = ingest::check_sessions(job.sessions, gathered.extents);
+  for (const Warning& warning : checks.warnings) job.warnings.push_back(warning);
+  job.world_size = checks.world_size.value_or(0);
+  for (Warning& warning : ingest::unused_entry_warnings(overrides, gathered.identities))
     job.warnings.push_back(std::move(warning));
-  ingest::RanksWithoutHelpers without = ingest::leave_out_helpers(std::move(identities), collectives);
-  for (Warning& warning : without.warnings) job.warnings.push_back(std::move(warning));
-  exchange::run_agreed(communicator, "resolving ranks", [&] {
-    const std::string problem = ingest::several_jobs_problem(job.sessions, kept_extents, without.ranks);
-    if (!problem.empty()) throw std::runtime_error(problem);
-  });
-  ingest::Resolution resolution = ingest::resolve_trace_ranks(std::move(without.ranks), checks.world_size);
+  for (Warning& warning : ingest::helper_warnings(job.helpers)) job.warnings.push_back(std::move(warning));
+  ingest::Resolution resolution = ingest::resolve_trace_ranks(std::move(gathered.identities), checks.world_size);
   job.trace_ranks = std::move(resolution.trace_ranks);
   for (Warning& warning : resolution.warnings) job.warnings.push_back(std::move(warning));
   job.hosts = ingest::number_host_processes(std::move(job.hosts), job.trace_ranks);
   job.epoch_utc_ns = clock::job_epoch_utc_ns(job.sessions);
-
+  number_helpers(job);
   number_ranks(job, local_traces);
   return job;
 }

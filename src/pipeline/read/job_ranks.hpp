@@ -10,6 +10,7 @@
 #include "exchange/communicator.hpp"
 #include "nsys_explain/model/algorithms.hpp"
 #include "nsys_explain/model/job_report.hpp"
+#include "pipeline/read/job_choice.hpp"
 #include "pipeline/read/local_traces.hpp"
 
 namespace nsys_explain::pipeline {
@@ -23,6 +24,8 @@ struct JobRanks {
   std::vector<std::int32_t> numbers;           ///< trace_ranks[i].trace_rank
   std::vector<std::size_t> session_of_rank;    ///< parallel to trace_ranks
   std::vector<std::int32_t> ranks_of_session;  ///< how many trace ranks each session holds
+  std::vector<HelperProcess> helpers;          ///< by key, in the exports of the job
+  std::vector<OtherJob> other_jobs;            ///< of the inputs
   std::vector<TraceRankIdentity> hosts;        ///< processes without GPU work, sorted by number: no trace ranks
   std::vector<Warning> warnings;
   std::int32_t world_size = 0;           ///< ranks of the job as its traces tell; 0: not known
@@ -43,10 +46,10 @@ struct JobRanks {
   }
 };
 
-/// Collective: exchanges the facts of all inputs, resolves trace ranks and sessions. Gives the local ranks their
-/// numbers, and the clock that their session recorded, and drops those of inputs that turned out to be copies of
-/// others. Throws exchange::AgreedFailure where the inputs are of several jobs.
+/// Collective: exchanges the facts of all inputs, resolves trace ranks and sessions of the job that was chosen. Gives
+/// the local ranks their numbers, and the clock that their session recorded.
 JobRanks resolve_job(const exchange::Communicator& communicator, std::vector<LocalTrace>& local_traces,
-                     const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides);
+                     const std::vector<InputReport>& failed_discoveries, const ingest::RankOverrides& overrides,
+                     const JobChoice& choice);
 
 }  // namespace nsys_explain::pipeline

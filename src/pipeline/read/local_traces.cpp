@@ -130,6 +130,17 @@ PartsTables select_steady_steps(Trace& trace, const collectives::KernelClasses& 
   return parts;
 }
 
+/// Leaves in the trace one run of each process that holds several.
+void select_runs(Trace& trace, const std::vector<ingest::ProcessFacts>& processes) {
+  analysis::ProcessWindows windows;
+  for (const ingest::ProcessFacts& process : processes) {
+    const auto& [pauses, analysed] = process.runs;
+    windows[process.global_pid] = {analysed == 0 ? analysis::open_begin_ns : pauses[analysed - 1],
+                                   analysed == pauses.size() ? analysis::open_end_ns : pauses[analysed]};
+  }
+  analysis::clip_to_launched(trace, windows);
+}
+
 /// The steps of a process by the order of its kernels, and a word that ranges would have told better.
 std::vector<Interval> steps_by_order(const Trace& trace, const ProcessTrace& process,
                                      const collectives::KernelClasses& classes, std::vector<Warning>& warnings) {
@@ -182,6 +193,28 @@ void judge_input(TraceFacts& facts) {
   }
 }
 
+/// Who is a rank, who stands beside them, and what tells of which job they are: by the whole recording.
+void identify_processes(const Trace& trace, const collectives::KernelClasses& classes,
+                        const ingest::RankOverrides& overrides, TraceFacts& facts) {
+  std::vector<std::int64_t> kernels;
+  std::vector<bool> takes_part;
+  for (const ProcessTrace& process : trace.processes) {
+    std::int64_t& count = kernels.emplace_back(0);
+    for (const DeviceTrace& device : process.devices) {
+      const std::vector<bool> communicates = classes.communication_kinds(device);
+      for (const Kernel kernel : device.kernels) count += communicates[kernel.kind] ? 1 : 0;
+    }
+    takes_part.push_back(count > 0 || !process.nccl_calls.empty() || !process.mpi_calls.empty());
+  }
+  ingest::RanksAndHelpers told =
+      ingest::tell_helpers(trace, ingest::identify_trace_ranks(trace, overrides), takes_part);
+  facts.identities = std::move(told.ranks);
+  facts.helpers = std::move(told.helpers);
+  for (Warning& warning : told.warnings) facts.warnings.push_back(std::move(warning));
+  facts.processes = ingest::facts_of_processes(trace, kernels);
+  facts.hosts = ingest::identify_host_processes(trace, overrides);
+}
+
 LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSettings& settings,
                             const ingest::ScanOptions& scan_options) {
   LocalTrace local;
@@ -197,13 +230,14 @@ LocalTrace read_local_trace(const ingest::AssignedTrace& assigned, const ReadSet
     local.facts.warnings = std::move(trace.warnings);
     for (Warning& warning : ingest::side_device_warnings(trace)) local.facts.warnings.push_back(std::move(warning));
     local.facts.content = ingest::content_of(trace);
-    local.facts.identities = ingest::identify_trace_ranks(trace, settings.options.ranks);
-    local.facts.hosts = ingest::identify_host_processes(trace, settings.options.ranks);
     const collectives::KernelClasses classes(trace, settings.options.communication_kernels);
+    identify_processes(trace, classes, settings.options.ranks, local.facts);
     select_window(trace, classes, settings.options.analysis, settings.epoch_utc_ns, local.facts.warnings);
     PartsTables parts;
-    if (settings.options.analysis.window.steady)
+    if (settings.options.analysis.window.steady) {
+      select_runs(trace, local.facts.processes);
       parts = select_steady_steps(trace, classes, agreed_windows(settings, assigned.name), local);
+    }
     std::vector<analysis::SharedGpu> shared_gpus = analysis::shared_gpus(trace);
     for (const auto& host : local.facts.hosts) local.hosts.push_back(read_host_process(trace, host.key));
     for (ProcessTrace& process : trace.processes)

@@ -13,6 +13,7 @@
 #include "analysis/window/window.hpp"
 #include "clock/job_clock.hpp"
 #include "collectives/extraction.hpp"
+#include "ingest/jobs.hpp"
 #include "ingest/rank_resolution.hpp"
 #include "ingest/session_checks.hpp"
 #include "ingest/trace_content.hpp"
@@ -59,14 +60,15 @@ struct TraceFacts {
   Session session;
   ingest::SessionExtent extent;
   ingest::TraceContent content;
-  std::vector<TraceRankIdentity> identities;  ///< empty where the trace holds no GPU activity
-  std::vector<TraceRankIdentity> hosts;       ///< processes without GPU work (ingest::identify_host_processes)
-  std::vector<std::int64_t> collectives;      ///< of each identity; set where the ranks of the whole job are resolved
+  std::vector<TraceRankIdentity> identities;  ///< empty where the trace holds no GPU activity; without helpers
+  std::vector<HelperProcess> helpers;
+  std::vector<ingest::ProcessFacts> processes;
+  std::vector<TraceRankIdentity> hosts;  ///< processes without GPU work (ingest::identify_host_processes)
   std::vector<Warning> warnings;
 
   template <class Archive>
   void serialize(Archive& archive) {
-    archive(input, analysed, session, extent, content, identities, hosts, collectives, warnings);
+    archive(input, analysed, session, extent, content, identities, helpers, processes, hosts, warnings);
   }
 };
 

@@ -138,7 +138,18 @@ bool can_be_read(const TraceFacts& facts) {
            std::all_of(one.claims.begin(), one.claims.end(),
                        [](const RankClaim& claim) { return is_named(claim.source, RankSource::file_order); });
   };
-  return is_named(facts.input.status, InputStatus::failed) && is_bool(facts.analysed) &&
+  const auto is_helper = [&](const HelperProcess& one) {
+    return one.key.path == facts.session.path && one.trace_ranks.empty() && is_time(one.busy_ns) &&
+           is_time(one.recorded_ns);
+  };
+  const auto is_process = [](const ingest::ProcessFacts& one) {
+    return is_time(one.recorded.start_ns) && is_time(one.recorded.end_ns) && one.collectives >= 0 &&
+           one.runs.analysed <= one.runs.pauses.size() &&
+           std::all_of(one.runs.pauses.begin(), one.runs.pauses.end(), is_time);
+  };
+  return std::all_of(facts.helpers.begin(), facts.helpers.end(), is_helper) &&
+         std::all_of(facts.processes.begin(), facts.processes.end(), is_process) &&
+         is_named(facts.input.status, InputStatus::failed) && is_bool(facts.analysed) &&
          (!facts.analysed || facts.session.path == facts.input.path) && is_time(facts.session.utc_start_ns) &&
          is_time(facts.session.system_clock_ns) && is_time(facts.extent.recorded.start_ns) &&
          is_time(facts.extent.recorded.end_ns) &&

@@ -32,6 +32,7 @@ struct JobSpecification {
   std::optional<double> elapsed_unprofiled;  ///< run time in seconds without the profiler: tells the time off the GPU
   std::string rank_map_path;
   std::string rank_regex;
+  std::string job_of;           ///< --job-of: whose job is analysed where there are several; empty: the largest
   std::string topology_path;    ///< --topology: racks of hosts
   std::string link_peaks_path;  ///< --link-peaks: NVLink peaks by GPU name, before the built-in ones
   std::optional<std::int32_t> require_ranks;
@@ -73,7 +74,7 @@ struct JobSpecification {
             filter_nvtx, steps, warmup_steps, whole_run, phase_map_path, ncu_path, cublas_log_path, weights_path,
             gpu_peaks_path, nvml_path, nvml_utc_offset_hours, inspector_directory, requests_path, trt_profile_path,
             memory_snapshot_path, nccl_log_paths, reader, clock_method, ptp_uncertainty_ns, cache_directory,
-            communication_kernels);
+            communication_kernels, job_of);
   }
 };
 

@@ -27,13 +27,31 @@ std::int64_t failed_inputs(const JobReport& report) {
                        [](const InputReport& input) { return input.status == InputStatus::failed; });
 }
 
+/// What is left out is told before anything else.
+void print_other_jobs(const JobReport& report, std::ostream& problems) {
+  constexpr std::size_t most_lines = 5;
+  const std::vector<OtherJob>& others = report.other_jobs;
+  for (std::size_t j = 0; j < std::min(others.size(), most_lines); ++j) {
+    problems << fmt::format("the inputs hold {} jobs, and one of {} rank{} ({}) cannot be judged here: {}\n",
+                            others.size() + 1, others[j].trace_ranks, others[j].trace_ranks == 1 ? "" : "s",
+                            others[j].reason, others[j].command);
+  }
+  if (others.size() > most_lines) problems << fmt::format("and {} more jobs\n", others.size() - most_lines);
+}
+
+bool is_told_with_its_job(const JobReport& report, const std::string& path) {
+  return std::any_of(report.other_jobs.begin(), report.other_jobs.end(), [&](const OtherJob& job) {
+    return std::find(job.paths.begin(), job.paths.end(), path) != job.paths.end();
+  });
+}
+
 /// One line for all that failed alike: hundreds of traces often do.
 void print_failures(const JobReport& report, std::ostream& problems) {
   constexpr std::size_t most_lines = 5;
   std::vector<std::string> messages;  // in the order of the inputs
   std::map<std::string, std::vector<std::string>> paths;
   for (const InputReport& input : report.inputs) {
-    if (input.status != InputStatus::failed) continue;
+    if (input.status != InputStatus::failed || is_told_with_its_job(report, input.path)) continue;
     std::vector<std::string>& alike = paths[input.message];
     if (alike.empty()) messages.push_back(input.message);
     alike.push_back(input.path);
@@ -59,7 +77,8 @@ int exit_code(const JobSpecification& job, const JobReport& report) {
   if (!is_report_worth_writing(report) || report.trace_ranks.empty()) return nothing_analysed;
   const bool ranks_missing =
       job.require_ranks && static_cast<std::int32_t>(report.trace_ranks.size()) < *job.require_ranks;
-  return failed > 0 || ranks_missing || job.only_shards ? some_inputs_failed : all_analysed;
+  return failed > 0 || !report.other_jobs.empty() || ranks_missing || job.only_shards ? some_inputs_failed
+                                                                                      : all_analysed;
 }
 
 std::string now_utc() {
@@ -84,6 +103,7 @@ void write_metrics(const JobSpecification& job, const JobReport& report, int cod
 
 void print_outcome(const JobSpecification& job, const JobReport& report, int code, std::ostream& out,
                    std::ostream& problems) {
+  print_other_jobs(report, problems);
   print_failures(report, problems);
   const bool has_report = is_report_worth_writing(report);
   if (!has_report) problems << "nsys-explain-mpi: no input could be analysed, so there is no report\n";

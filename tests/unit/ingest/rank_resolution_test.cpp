@@ -234,8 +234,8 @@ TEST(Identify, HostProcesses) {
 }
 
 TEST(Identify, EnvironmentOfTheLauncherDoesNotTellSeveralRanksApart) {
-  const auto found = identify_trace_ranks(
-      trace({process(11, {device(0)}, {slurm_5}), process(12, {device(1)}, {mpi_4, slurm_5})}), {});
+  const Trace two = trace({process(11, {device(0)}, {slurm_5}), process(12, {device(1)}, {mpi_4, slurm_5})});
+  const auto found = tell_helpers(two, identify_trace_ranks(two, {}), {false, false}).ranks;
   ASSERT_THAT(found, SizeIs(2));
   EXPECT_THAT(found[0].claims, IsEmpty());
   EXPECT_THAT(found[1].claims, ElementsAre(claim(RankSource::mpi_ranks, 4)));

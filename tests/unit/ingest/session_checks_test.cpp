@@ -103,27 +103,38 @@ TEST(SessionChecks, ProcessesThatOnlyShareANumberAreDifferent) {
   EXPECT_THAT(left_out(two("", "g0", 10 * second)), IsEmpty()) << "of an unknown host";
 }
 
-TEST(SessionChecks, TracesFarApartInTimeAreSuspicious) {
-  const auto checks = check_sessions({session("a", "1", day_0 - 2 * hour), session("b", "2"), session("c", "3")});
-  ASSERT_THAT(checks.warnings, SizeIs(1));
-  EXPECT_EQ(checks.warnings[0].severity, Severity::data_loss);
-  EXPECT_EQ(checks.warnings[0].count, 1);
-  EXPECT_THAT(checks.warnings[0].message, HasSubstr("1 of 3 traces (first: a)"));
+/// An export with one kernel of one process.
+SessionExtent extent_of(std::int32_t process_id, Nanoseconds start_ns) {
+  Trace trace;
+  DeviceTrace device;
+  device.kernels.push_back({start_ns, start_ns + 10, 0, 0});
+  ProcessTrace& process = trace.processes.emplace_back();
+  process.process_id = process_id;
+  process.devices.push_back(device);
+  return session_extent(trace);
 }
 
-TEST(SessionChecks, AnHourCountsFromTheEndOfTheEarlierSession) {
-  const std::vector<Session> sessions = {session("a", "1"), session("b", "2", day_0 + 3 * hour)};
-  EXPECT_THAT(check_sessions(sessions).warnings, SizeIs(1));
-  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour}, 0, 0, {}}, {{0, second}, 0, 0, {}}}).warnings, IsEmpty());
-  EXPECT_THAT(check_sessions(sessions, {{{0, 2 * hour - 1}, 0, 0, {}}, {{0, second}, 0, 0, {}}}).warnings, SizeIs(1));
-  // chains of overlapping sessions are one group
-  EXPECT_THAT(check_sessions({session("a", "1"), session("b", "2", day_0 + hour), session("c", "3", day_0 + 2 * hour)})
-                  .warnings,
-              IsEmpty());
+TEST(SessionChecks, CopiesAreToldByTheirEvents) {
+  const auto copies = [](const Session& other, const SessionExtent& extent) {
+    return left_out(check_sessions({on_host("a.json", "", day_0, "h"), other}, {extent_of(7, 50), extent}));
+  };
+  const Session again = on_host("a.json.gz", "", day_0, "h");
+  EXPECT_EQ(copies(again, extent_of(7, 50)), std::vector<std::string>{"a.json.gz"});
+  EXPECT_THAT(copies(again, extent_of(8, 50)), IsEmpty()) << "of another process";
+  EXPECT_THAT(copies(again, extent_of(7, 51)), IsEmpty()) << "other events";
+  EXPECT_THAT(copies(on_host("b", "", day_0, "other"), extent_of(7, 50)), IsEmpty()) << "of another host";
+  EXPECT_THAT(copies(on_host("b", "", day_0 + 1, "h"), extent_of(7, 50)), IsEmpty()) << "at another time";
+  EXPECT_THAT(copies(again, {}), IsEmpty()) << "nothing ran there";
 }
 
-TEST(SessionChecks, UnknownStartSaysNothing) {
-  EXPECT_THAT(check_sessions({session("a", "1", no_time), session("b", "2")}).warnings, IsEmpty());
+TEST(SessionChecks, OneSessionOfAnotherHostOrWithOtherProcessesIsNoCopy) {
+  const auto two = [](const std::string& host, std::int32_t process_id) {
+    return left_out(check_sessions({on_host("a", "1", day_0, "h"), on_host("b", "1", day_0, host)},
+                                   {capture(0, 5 * second, 7, "g0"), capture(0, 5 * second, process_id, "g0")}));
+  };
+  EXPECT_THAT(two("h", 7), SizeIs(1));
+  EXPECT_THAT(two("other", 7), IsEmpty());
+  EXPECT_THAT(two("h", 8), IsEmpty()) << "parts of a session by process";
 }
 
 TEST(SessionChecks, WorldSizeIsWhatMostSee) {
@@ -194,85 +205,6 @@ TEST(SessionChecks, OrderDoesNotMatter) {
       EXPECT_EQ(first.duplicates[i].path, other.duplicates[i].path);
     }
   }
-}
-
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-
-constexpr Nanoseconds minute_ns = 60'000'000'000;
-
-struct Inputs {
-  std::vector<Session> sessions;
-  std::vector<SessionExtent> extents;
-  std::vector<TraceRankIdentity> identities;
-
-  /// An export that was recorded for 50 s.
-  TraceRankIdentity& add(const std::string& path, std::int32_t rank, std::int64_t minute, std::int32_t world_size = 0,
-                         RankSource source = RankSource::mpi_ranks) {
-    sessions.emplace_back().path = path;
-    sessions.back().utc_start_ns = minute * minute_ns;
-    extents.emplace_back().recorded = {0, minute_ns - 10'000'000'000};
-    extents.back().world_size = world_size;
-    TraceRankIdentity& identity = identities.emplace_back();
-    identity.key.path = path;
-    identity.claims = {{source, rank, ""}};
-    return identity;
-  }
-  std::string problem() const { return several_jobs_problem(sessions, extents, identities); }
-};
-
-TEST(SeveralJobs, AreThoseRecordedAfterEachOtherWithEqualRanks) {
-  Inputs inputs;
-  inputs.add("a0", 0, 5);
-  inputs.add("a1", 1, 5);
-  inputs.add("b 0", 0, 3);
-  EXPECT_THAT(inputs.problem(), HasSubstr("of 2 jobs: they were recorded one after the other, and rank 0 is in"));
-  EXPECT_THAT(inputs.problem(),
-              HasSubstr(": nsys-explain-mpi a0 a1 --out report-1; nsys-explain-mpi 'b 0' --out report-2"));
-}
-
-TEST(SeveralJobs, AreThoseOfSeveralSizes) {
-  Inputs inputs;
-  inputs.add("a0", 0, 5, 2, RankSource::environment);
-  inputs.add("a1", 1, 5, 2, RankSource::environment);
-  inputs.add("b0", 0, 5, 1, RankSource::environment);
-  EXPECT_THAT(inputs.problem(), HasSubstr("tell different world sizes"));
-  inputs.extents.back().world_size = 0;
-  EXPECT_THAT(inputs.problem(), IsEmpty());
-}
-
-TEST(SeveralJobs, AreNoneWithoutProof) {
-  Inputs apart;  // ranks of one job that were captured at several times
-  apart.add("a0", 0, 5);
-  apart.add("a1", 1, 8);
-  EXPECT_THAT(apart.problem(), IsEmpty());
-  Inputs together;
-  together.add("a0", 0, 5);
-  together.add("b0", 0, 5);
-  EXPECT_THAT(together.problem(), IsEmpty());
-  Inputs groups;  // NCCL may have counted them in groups
-  groups.add("a0", 0, 5, 0, RankSource::nccl_payload);
-  groups.add("a1", 0, 8, 0, RankSource::nccl_payload);
-  EXPECT_THAT(groups.problem(), IsEmpty());
-  Inputs twice;  // ranks of each are in doubt themselves
-  for (const char* path : {"a0", "a1"}) twice.add(path, 0, 5);
-  twice.add("b0", 0, 8);
-  EXPECT_THAT(twice.problem(), IsEmpty());
-}
-
-TEST(SeveralJobs, AreNoneWhereTheUserNumbersThem) {
-  Inputs inputs;
-  inputs.add("a0", 0, 5);
-  inputs.add("b0", 0, 8).claims.push_back({RankSource::user, 1, ""});
-  EXPECT_THAT(inputs.problem(), IsEmpty());
-}
-
-TEST(SeveralJobs, AreNotToldWithoutTimes) {
-  Inputs inputs;
-  inputs.add("a0", 0, 5);
-  inputs.add("b0", 0, 8);
-  inputs.sessions.front().utc_start_ns = no_time;
-  EXPECT_THAT(inputs.problem(), IsEmpty());
 }
 
 }  // namespace

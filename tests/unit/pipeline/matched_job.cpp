@@ -68,7 +68,8 @@ MatchedJob match_exports(const std::string& directory) {
     }
   }
   MatchedJob job;
-  const JobRanks ranks = resolve_job(communicator, traces, {}, options.ranks);
+  const JobChoice choice = choose_job(communicator, traces, options, "");
+  const JobRanks ranks = resolve_job(communicator, traces, {}, options.ranks, choice);
   for (const LocalTrace& trace : traces) {
     for (const LocalRank& rank : trace.ranks) job.arrivals[rank.trace_rank] = rank.arrivals.size();
   }
