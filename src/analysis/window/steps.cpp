@@ -95,6 +95,7 @@ struct KernelsAfter {
 /// step if they work at least half as long as those of a step. `busy_ns`: of each step, summed over kernels.
 void add_open_step(std::vector<Nanoseconds> busy_ns, const std::optional<KernelsAfter>& after, Steps& steps,
                    HostSteps& host) {
+  if (steps.start_ns.empty()) return;
   if (!after || busy_ns.empty() || after->gpu.start_ns <= steps.start_ns.back()) return;
   if (2 * after->busy_ns < lower_median(busy_ns)) return;
   steps.start_ns.push_back(after->gpu.start_ns);
