@@ -92,9 +92,19 @@ def write_as_traces(exports, directory, by_operators):
         packed.unlink()
 
 
-def simulate(program, directory, *options):
-    """What the recordings lack: samples of the GPU and of the host, ranks of another naming, older tables."""
-    subprocess.run([program, "--out", directory, "--nodes", "1", "--gpus-per-node", "2", "--steps", "5", "--layers", "1",
+# What the recordings lack: samples of the GPU and of the host, several processes in one export, ranks of other names, stages, older tables.
+SIMULATED = {
+    "graphs": ("--nodes", "1", "--gpus-per-node", "2", "--graph", "node", "--capture", "cpu_sampling_us=3000"),
+    "metrics": ("--nodes", "1", "--gpus-per-node", "2", "--export", "payload=json,nccl_trace,rank_hint=slurm", "--metrics", "nvlink,nic,switch,period_us=2000"),
+    "nodes": ("--nodes", "2", "--gpus-per-node", "2", "--tp", "2", "--export", "files=per_node"),
+    "stages": ("--nodes", "1", "--gpus-per-node", "4", "--pp", "2", "--export", "payload=none,operator_ranges,rank_hint=nothing"),
+    "experts": ("--nodes", "1", "--gpus-per-node", "2", "--moe", "--restart-at", "3", "--fault", "slow_gpu:rank=1,factor=1.5", "--export", "payload=dynamic,nsys=2026.4"),
+    "old": ("--nodes", "1", "--gpus-per-node", "2", "--graph", "whole", "--export", "nsys=2022.4,payload=json,rank_hint=mpi_ranks"),
+}
+
+
+def simulate(program, directory, options):
+    subprocess.run([program, "--out", directory, "--steps", "5", "--layers", "1",
                     "--truth", "none", *options], check=True, stdout=subprocess.DEVNULL)
 
 
@@ -121,9 +131,8 @@ def main():
         job.mkdir()
         cut_trace(trace, job / trace.name.removesuffix(".gz"))
     if options.synth:
-        simulate(options.synth, options.directory / "made_graphs", "--graph", "node", "--capture", "cpu_sampling_us=3000")
-        simulate(options.synth, options.directory / "made_metrics", "--export", "payload=json,nccl_trace,rank_hint=slurm",
-                 "--metrics", "nvlink,nic,switch,period_us=2000")
+        for name, more in SIMULATED.items():
+            simulate(options.synth, options.directory / f"made_{name}", more)
 
 
 if __name__ == "__main__":
