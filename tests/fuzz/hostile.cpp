@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +21,8 @@
 namespace nsys_explain::hostile {
 namespace {
 
-constexpr unsigned hang_after_s = 60;              // a thousand times what an input takes
+constexpr long hang_after_s = 60;                  // of the processor: a hundred times what an input takes
+constexpr unsigned stands_still_after_s = 900;     // by the clock; a busy machine is no hang
 constexpr std::uint64_t seeds_of_a_child = 2'000;  // so that its memory says something about few inputs
 
 /// Where a child counts, and its parent looks once the child is gone.
@@ -33,10 +35,17 @@ double processor_seconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
+/// The process ends by a signal where the input takes longer than these; false: it has ended.
+void limit_time(bool is_running) {
+  const ::itimerval most{{0, 0}, {is_running ? hang_after_s : 0, 0}};
+  ::setitimer(ITIMER_PROF, &most, nullptr);
+  ::alarm(is_running ? stands_still_after_s : 0);
+}
+
 void try_one(const std::function<Trial(std::uint64_t)>& trials, Shared& shared) {
   Tally& tally = shared.tally;
   const std::uint64_t seed = shared.next;
-  ::alarm(hang_after_s);
+  limit_time(true);
   const double before = processor_seconds();
   Trial trial;
   try {
@@ -45,7 +54,7 @@ void try_one(const std::function<Trial(std::uint64_t)>& trials, Shared& shared) 
     trial.problem = fmt::format("an exception came out: {}", error.what());
   }
   const double took = processor_seconds() - before;
-  ::alarm(0);
+  limit_time(false);
   ++tally.tried;
   tally.whole_runs += trial.is_whole_run ? 1 : 0;
   tally.refused += trial.is_refused ? 1 : 0;
@@ -183,7 +192,7 @@ Tally try_seeds(const MakeTrials& make, std::uint64_t first, std::uint64_t count
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
-    const bool hung = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+    const bool hung = WIFSIGNALED(status) && (WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGPROF);
     ++(hung ? shared.tally.hung : shared.tally.crashed);
     ++shared.tally.tried;
     std::fprintf(stderr, "%s: seed %llu (status %d)\n", hung ? "HUNG" : "CRASHED",

@@ -1,5 +1,3 @@
-#include <sqlite3.h>
-
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -15,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "exchange/communicator.hpp"
+#include "fuzz/changed_database.hpp"
 #include "fuzz/hostile.hpp"
 #include "nsys_explain/ingest/discovery.hpp"
 #include "pipeline/read/local_traces.hpp"
@@ -40,52 +39,6 @@ std::string read_bytes(const fs::path& path) {
 void write_bytes(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
-
-/// A database that is written to. What SQLite refuses does not happen.
-class Changed {
- public:
-  explicit Changed(const fs::path& path) {
-    if (sqlite3_open(path.c_str(), &handle_) != SQLITE_OK) throw std::runtime_error("cannot open " + path.string());
-    run("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; BEGIN");
-  }
-  ~Changed() {
-    run("COMMIT");
-    sqlite3_close(handle_);
-  }
-  Changed(const Changed&) = delete;
-  Changed& operator=(const Changed&) = delete;
-
-  void run(const std::string& sql) { sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr); }
-
-  void run_with(const std::string& sql, const std::string& bytes, bool as_blob) {
-    sqlite3_stmt* statement = nullptr;
-    if (sqlite3_prepare_v2(handle_, sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) return;
-    const int size = static_cast<int>(bytes.size());
-    if (as_blob) {
-      sqlite3_bind_blob(statement, 1, bytes.data(), size, SQLITE_TRANSIENT);
-    } else {
-      sqlite3_bind_text(statement, 1, bytes.data(), size, SQLITE_TRANSIENT);
-    }
-    sqlite3_step(statement);
-    sqlite3_finalize(statement);
-  }
-
-  std::vector<std::string> texts(const std::string& sql) {
-    std::vector<std::string> result;
-    sqlite3_stmt* statement = nullptr;
-    if (sqlite3_prepare_v2(handle_, sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) return result;
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-      const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, 0));
-      result.emplace_back(bytes == nullptr ? "" : bytes,
-                          bytes == nullptr ? 0 : static_cast<std::size_t>(sqlite3_column_bytes(statement, 0)));
-    }
-    sqlite3_finalize(statement);
-    return result;
-  }
-
- private:
-  sqlite3* handle_ = nullptr;
-};
 
 /// An export of the job whose rows are changed, and the tables with rows in it.
 struct Base {
@@ -152,7 +105,7 @@ Base make_base(const fs::path& directory, std::uint64_t kind) {
   Base base;
   base.other = written.front().path;
   {
-    Changed database(changed);
+    ChangedDatabase database(changed);
     if (kind % 2 == 0) {  // exports of other tools may hold NULL anywhere
       database.run("PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '')");
     }
@@ -176,7 +129,7 @@ std::string some_rows(Draw& draw) {
 }
 
 /// One change that SQL can make.
-void change_rows(Changed& database, const Base& base, Draw& draw) {
+void change_rows(ChangedDatabase& database, const Base& base, Draw& draw) {
   const std::string& table = draw.one_of(base.tables);
   const std::vector<std::string>& columns = base.columns.at(table);
   const std::string &column = draw.one_of(columns), &other = draw.one_of(columns);
@@ -232,7 +185,7 @@ void change_rows(Changed& database, const Base& base, Draw& draw) {
 }
 
 /// Payload and schemas, where bytes are read by what other bytes say.
-void change_payload(Changed& database, const Base& base, Draw& draw) {
+void change_payload(ChangedDatabase& database, const Base& base, Draw& draw) {
   for (const char* column : {"binaryData", "jsonText", "text"}) {
     const std::string where = fmt::format(" WHERE \"{}\" IS NOT NULL AND {}", column, some_rows(draw));
     const auto found = database.texts(fmt::format("SELECT \"{}\" FROM NVTX_EVENTS{} LIMIT 1", column, where));
@@ -263,7 +216,7 @@ class Rows {
     const fs::path path = scratch_.path() / "rank_00001.sqlite";
     write_bytes(path, base.bytes);
     {
-      Changed database(path);
+      ChangedDatabase database(path);
       for (std::uint64_t change = 0, changes = 1 + draw.below(4); change < changes; ++change) {
         if (draw.percent(20)) {
           change_payload(database, base, draw);

@@ -54,6 +54,9 @@ Sums sum_comparisons(const exchange::Communicator& communicator, const CrossRank
   return sums;
 }
 
+/// As many as the warning about ranks without traces looks for (ingest/rank_messages.cpp): a wrong size can be huge.
+constexpr std::int32_t most_absent = 10'000;
+
 void write_members(const PlannedCommunicator& planned, const std::vector<MemberGaps>& gaps, std::int64_t operations,
                    RowWriter& row) {
   std::set<std::int32_t> seen;
@@ -63,7 +66,7 @@ void write_members(const PlannedCommunicator& planned, const std::vector<MemberG
     seen.insert(planned.ranks[m]);
   }
   const bool all_known = !seen.contains(-1);
-  auto absent = planned.size - static_cast<std::int32_t>(planned.trace_ranks.size());
+  auto absent = std::min(planned.size - static_cast<std::int32_t>(planned.trace_ranks.size()), most_absent);
   for (std::int32_t rank = 0; absent > 0 && rank < planned.size; ++rank) {
     if (all_known && seen.contains(rank)) continue;
     row << std::string_view(planned.name) << std::int64_t{all_known ? rank : -1} << std::int64_t{-1} << std::int64_t{0}
@@ -96,7 +99,8 @@ Table communicator_members_table() {
        "One row per member of a communicator: what it lacks of the operations that others have",
        {{"communicator", text, "", "NCCL's communicator hash, or inferred-N"},
         {"communicator_rank", integer, "", "NCCL's rank in the communicator; -1: not known"},
-        {"trace_rank", integer, "", "rank of the profiled job; -1: a member without a trace"},
+        {"trace_rank", integer, "",
+         "rank of the profiled job; -1: a member without a trace (of a communicator 10,000 at most)"},
         {"arrivals", integer, "", "operations it has, matched or not"},
         {"missing", integer, "",
          "operations of others between its first and its last: lost by the trace, not done, or not matched"},
