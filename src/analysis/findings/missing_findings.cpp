@@ -55,8 +55,9 @@ std::vector<std::int32_t> unplaced_ranks(const JobReport& report) {
 struct MissingRanks {
   std::int64_t count = 0;
   std::int64_t of = 0;                ///< all ranks of the job; 0: not known
-  std::vector<std::int32_t> numbers;  ///< empty: not known
+  std::vector<std::int32_t> numbers;  ///< empty: not known, or too many to be named
 };
+constexpr std::int64_t most_missing_named = 8;
 
 /// The size of the job, or of a communicator of the whole job, tells how many there are; gaps in numbers that do not
 /// rest on the order of files tell which.
@@ -75,14 +76,16 @@ MissingRanks missing_ranks(const JobReport& report) {
   const bool numbered = !ranks.empty() && std::none_of(ranks.begin(), ranks.end(), [](const TraceRankIdentity& rank) {
     return rank.rank_source == RankSource::file_order;
   });
-  const std::int64_t all = std::max<std::int64_t>(largest, numbered ? ranks.back().trace_rank + 1 : 0);
+  const std::int64_t all = std::max<std::int64_t>(largest, numbered ? std::int64_t{ranks.back().trace_rank} + 1 : 0);
   if (all <= std::ssize(ranks)) {
     missing.count = most_absent;
     return missing;
   }
   missing.of = all;
   missing.count = all - std::ssize(ranks);
-  for (std::int32_t number = 0; numbered && number < all; ++number)
+  if (!numbered || missing.count > most_missing_named)
+    return missing;  // a wrong number, as a date in a file name, can be huge
+  for (std::int32_t number = 0; number < all; ++number)
     if (std::none_of(ranks.begin(), ranks.end(), [&](const auto& rank) { return rank.trace_rank == number; }))
       missing.numbers.push_back(number);
   return missing;
@@ -90,11 +93,10 @@ MissingRanks missing_ranks(const JobReport& report) {
 
 /// "1 of 8 ranks (rank 5)", "at least 2 ranks".
 std::string name_missing(const MissingRanks& missing) {
-  constexpr std::size_t most_named = 8;
   const char* const plural = missing.count == 1 ? "" : "s";
   if (missing.of == 0) return fmt::format("at least {} rank{}", missing.count, plural);
   std::string text = fmt::format("{} of {} ranks", missing.count, missing.of);
-  if (!missing.numbers.empty() && missing.numbers.size() <= most_named)
+  if (!missing.numbers.empty() && std::ssize(missing.numbers) <= most_missing_named)
     text += fmt::format(" (rank{} {})", plural, fmt::join(missing.numbers, ", "));
   return text;
 }

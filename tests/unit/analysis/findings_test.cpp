@@ -288,6 +288,16 @@ TEST(Findings, WithoutATraceRankNothingIsClaimedThatOnlyItCouldShow) {
   EXPECT_THAT(findings[1].title, HasSubstr("of which waiting and transfers cannot be separated"));
 }
 
+TEST(Findings, MissingRanksAreCountedWhereANumberIsHuge) {
+  JobReport report = two_ranks();
+  report.trace_ranks[1].trace_rank = report.ranks[1].trace_rank =
+      2'147'483'647;  // as of a file named by a date, or worse
+  for (TraceRankIdentity& identity : report.trace_ranks) identity.rank_source = RankSource::file_name;
+  report.complete = 0;
+  report.partial = 100;
+  EXPECT_THAT(find_problems(report)[0].title, HasSubstr("2147483646 of 2147483648 ranks have no trace"));
+}
+
 TEST(Findings, AnExportThatDoesNotTellItsCommunicatorIsNoMissingTrace) {
   JobReport report = two_ranks();
   for (RankSummary& rank : report.ranks) rank.budget.communication_ns = 50 * ms;
