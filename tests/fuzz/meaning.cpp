@@ -52,7 +52,7 @@ std::string name_of_input(const fs::path& input, std::size_t place, std::uint64_
     case 1:
       return fmt::format("{}{}", std::string(place + 1, 'x'), extension);
     case 2:
-      return fmt::format("rank_{}{}", place * 99'999'999, extension);
+      return fmt::format("rank_{}{}", place == 0 ? 20'260'131 : 2'147'483'648 - place, extension);
     case 3:
       return fmt::format("node{}_rank_0{}", place, extension);
     case 4:

@@ -1,5 +1,6 @@
 #include "analysis/tables/tables.hpp"
 
+#include <limits>
 #include <numeric>
 #include <queue>
 
@@ -247,16 +248,19 @@ Table cuda_graphs_table(const RankEvents& events) {
 namespace {
 
 SharedGpu tell_shared_gpu(std::int32_t device_id, const std::vector<const DeviceTrace*>& of_processes) {
-  std::vector<Interval> busy;
+  std::vector<Interval> busy;  // in which kernels without a length are not
+  Nanoseconds first_ns = std::numeric_limits<Nanoseconds>::max(), last_ns = std::numeric_limits<Nanoseconds>::min();
   CompactValues durations;
   for (const DeviceTrace* device : of_processes) {
     for (const Kernel& kernel : device->kernels) {
+      first_ns = std::min(first_ns, kernel.start_ns);
+      last_ns = std::max(last_ns, kernel.end_ns);
       busy.push_back({kernel.start_ns, kernel.end_ns});
       durations.push_back(kernel.end_ns - kernel.start_ns);
     }
   }
   busy = merge_intervals(std::move(busy));
-  const Nanoseconds window_ns = busy.back().end_ns - busy.front().start_ns;
+  const Nanoseconds window_ns = last_ns - first_ns;
   Nanoseconds busy_ns = 0, longest_gap_ns = 0;
   for (std::size_t i = 0; i < busy.size(); ++i) {
     busy_ns += busy[i].end_ns - busy[i].start_ns;

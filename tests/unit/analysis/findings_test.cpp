@@ -292,6 +292,7 @@ TEST(Findings, MissingRanksAreCountedWhereANumberIsHuge) {
   JobReport report = two_ranks();
   report.trace_ranks[1].trace_rank = report.ranks[1].trace_rank =
       2'147'483'647;  // as of a file named by a date, or worse
+  report.world_size = 4;
   for (TraceRankIdentity& identity : report.trace_ranks) identity.rank_source = RankSource::file_name;
   report.complete = 0;
   report.partial = 100;

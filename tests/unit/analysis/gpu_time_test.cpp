@@ -25,6 +25,19 @@ std::int64_t sum(const Integers& values) {
   return std::accumulate(values.begin(), values.end(), std::int64_t{0});
 }
 
+TEST(SharedGpus, KernelsWithoutALengthMakeAWindowToo) {
+  OneRank rank;
+  rank.kernel("a", 100, 100, 1);
+  rank.kernel("a", 400, 400, 2);
+  Trace trace;
+  trace.processes.assign(2, rank.process());
+  const std::vector<SharedGpu> gpus = shared_gpus(trace);
+  ASSERT_EQ(gpus.size(), 1U);
+  EXPECT_EQ(integers(gpus[0].table, "launches"), Integers{4});
+  EXPECT_EQ(integers(gpus[0].table, "window_ns"), Integers{300});
+  EXPECT_EQ(integers(gpus[0].table, "busy_ns"), Integers{0});
+}
+
 TEST(IdleGaps, CausesByWhenTheNextActivityWasLaunched) {
   OneRank rank;
   rank.kernel("a", 100, 200, 1);
