@@ -61,10 +61,12 @@ Nanoseconds length_of(const Interval& interval) {
   return interval.end_ns - interval.start_ns;
 }
 
-bool are_both_runs(const UsedTogether& a, const UsedTogether& b) {
+/// A pause of half the shorter one or more lies between two runs; within one, communicators may be made anew at once.
+bool are_both_runs(const UsedTogether& a, const UsedTogether& b, const Interval& pause) {
   constexpr std::int64_t at_least_one_in = 10;
   const auto [fewer, more] = std::minmax(a.operations, b.operations);
-  return a.largest > 0 && a.largest == b.largest && fewer * at_least_one_in >= more;
+  return a.largest > 0 && a.largest == b.largest && fewer * at_least_one_in >= more &&
+         2 * length_of(pause) >= std::min(length_of(a.time), length_of(b.time));
 }
 
 }  // namespace
@@ -87,7 +89,7 @@ ProcessRuns runs_of(const ProcessTrace& process) {
   ProcessRuns result;
   std::vector<UsedTogether> told{runs.front()};
   for (std::size_t r = 1; r < runs.size(); ++r) {
-    if (are_both_runs(told.back(), runs[r]) && length_of(between[r - 1]) > longest_within_ns) {
+    if (are_both_runs(told.back(), runs[r], between[r - 1]) && length_of(between[r - 1]) > longest_within_ns) {
       result.pauses.push_back(between[r - 1].start_ns + length_of(between[r - 1]) / 2);
       told.push_back(runs[r]);
     } else {

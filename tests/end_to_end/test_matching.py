@@ -17,7 +17,7 @@ LOSSES = ["--capture", "drop=0.01,ragged=0.2"]
 class Matching(EndToEndTest):
     def score(self, *options):
         self.synth("job", *GROUPS, *options, "--force")
-        self.analyse(self.directory / "job", "out", "--force", "--quiet")
+        self.analyse(self.directory / "job", "out", "--force", "--quiet", "--whole-run")  # parts of steps, too
         score = Score(self.directory / "job", self.directory / "out")
         self.assertEqual(score.unknown, 0, "an arrival that nobody recorded")
         self.assertEqual(score.wrong_pairs, 0, f"{options}: {score}")

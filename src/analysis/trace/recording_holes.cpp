@@ -16,29 +16,35 @@ bool has_name_with(const Trace& trace, const ApiCall& call, std::string_view par
   return trace.strings[call.name].find(part) != std::string::npos;
 }
 
-/// True where one of them, by start, begins within the time, ends not included.
+/// How many of them, by start, begin before the time.
 template <class Events>
-bool any_begins(const Events& events, const Interval& time) {
+std::size_t begun_before(const Events& events, Nanoseconds time_ns) {
   std::size_t first = 0, end = events.size();
   while (first < end) {
     const std::size_t middle = first + (end - first) / 2;
-    if (events[middle].start_ns <= time.start_ns) {
-      first = middle + 1;
-    } else {
-      end = middle;
-    }
+    (events[middle].start_ns < time_ns ? first : end) = events[middle].start_ns < time_ns ? middle + 1 : middle;
   }
-  return first < events.size() && events[first].start_ns < time.end_ns;
+  return first;
 }
 
-/// Nothing else was recorded meanwhile, neither by the host nor by a GPU.
-bool is_silent(const ProcessTrace& process, const Interval& time) {
-  const bool is_gpu_silent =
-      std::none_of(process.devices.begin(), process.devices.end(), [&](const DeviceTrace& device) {
-        return any_begins(device.kernels, time) || any_begins(device.memory_operations, time) ||
-               any_begins(device.graph_launches, time);
-      });
-  return is_gpu_silent && !any_begins(process.nvtx_ranges, time) && !any_begins(process.os_calls, time);
+/// The silence behind what GPUs still did, up to what the host did next.
+Interval inner_silence(const ProcessTrace& process, Interval time) {
+  const auto go_behind = [&](const auto& activities) {
+    const std::size_t begun = begun_before(activities, time.end_ns);
+    if (begun > 0) time.start_ns = std::max(time.start_ns, std::min(activities[begun - 1].end_ns, time.end_ns));
+  };
+  for (const DeviceTrace& device : process.devices) {
+    go_behind(device.kernels);
+    go_behind(device.memory_operations);
+    go_behind(device.graph_launches);
+  }
+  const auto end_before = [&](const auto& events) {
+    const std::size_t begun = begun_before(events, time.start_ns + 1);
+    if (begun < events.size()) time.end_ns = std::min(time.end_ns, std::max(time.start_ns, events[begun].start_ns));
+  };
+  end_before(process.nvtx_ranges);
+  end_before(process.os_calls);
+  return time;
 }
 
 }  // namespace
@@ -49,8 +55,7 @@ std::vector<Interval> recording_holes(const Trace& trace, const ProcessTrace& pr
   const Nanoseconds first_ns = process.api_calls.front().start_ns;
   std::optional<ApiCall> before;
   Nanoseconds until_ns = first_ns;
-  std::int64_t first_id = -1, latest_id = -1, skipped_ids = 0;
-  Nanoseconds skipped_ns = 0;
+  std::int64_t first_id = -1, latest_id = -1;
   const Nanoseconds shortest_ns = (process.api_calls.back().start_ns - first_ns) / shortest_share;
   std::vector<Silence> silences;
   for (const ApiCall& call : process.api_calls) {
@@ -61,8 +66,6 @@ std::vector<Interval> recording_holes(const Trace& trace, const ProcessTrace& pr
           {{until_ns, call.start_ns},
            ids,
            has_name_with(trace, *before, "ProfilerStop") || has_name_with(trace, call, "ProfilerStart")});
-      skipped_ids += std::max<std::int64_t>(0, ids);
-      skipped_ns += call.start_ns - until_ns;
     }
     if (call.correlation_id != 0) {
       if (first_id < 0) first_id = call.correlation_id;
@@ -71,13 +74,17 @@ std::vector<Interval> recording_holes(const Trace& trace, const ProcessTrace& pr
     until_ns = std::max(until_ns, call.end_ns);
     before = call;
   }
-  const double recorded_ns = static_cast<double>(until_ns - first_ns - skipped_ns);
-  const double ids_per_ns = static_cast<double>(latest_id - first_id - skipped_ids) / std::max(1.0, recorded_ns);
   std::vector<Interval> holes;
   for (const Silence& silence : silences) {
-    const double usual_ids = ids_per_ns * static_cast<double>(silence.time.end_ns - silence.time.start_ns);
+    const Nanoseconds length_ns = silence.time.end_ns - silence.time.start_ns;
+    const double other_ns = std::max(1.0, static_cast<double>(until_ns - first_ns - length_ns));
+    const double ids_per_ns = static_cast<double>(latest_id - first_id - silence.ids) / other_ns;
+    const double usual_ids = ids_per_ns * static_cast<double>(length_ns);
     const bool is_counted = silence.ids > 1 && 2.0 * static_cast<double>(silence.ids) >= usual_ids;
-    if ((silence.is_commanded || is_counted) && is_silent(process, silence.time)) holes.push_back(silence.time);
+    if (!silence.is_commanded && !is_counted) continue;
+    const Interval hole = inner_silence(process, silence.time);
+    const Nanoseconds hole_ns = hole.end_ns - hole.start_ns;
+    if (hole_ns >= shortest_ns && 2 * hole_ns >= length_ns) holes.push_back(hole);
   }
   return holes;
 }

@@ -125,6 +125,35 @@ CommonSteps steps_of_all(const std::vector<ProcessSteps>& processes, const std::
   return {all.first == any.first ? unlimited.first : all.first, all.end == any.end ? unlimited.end : all.end};
 }
 
+/// True where processes began this step more than a usual step further apart than they begin the others, by the median:
+/// what their clocks differ by is in both.
+bool begin_apart(const std::vector<ProcessSteps>& processes, const std::vector<std::int64_t>& later, StepSource source,
+                 std::int64_t step) {
+  const ProcessSteps& reference = reference_of(processes, source);
+  const std::int64_t base = later[static_cast<std::size_t>(&reference - processes.data())];
+  Nanoseconds earliest_ns = 0, latest_ns = 0;
+  for (std::size_t p = 0; p < processes.size(); ++p) {
+    if (processes[p].source != source) continue;
+    std::vector<Nanoseconds> apart_ns;
+    std::optional<Nanoseconds> here_ns;
+    for (std::int64_t i = 0; i < std::ssize(processes[p].begin_ns); ++i) {
+      const std::int64_t of_reference = i + later[p] - base;
+      if (of_reference < 0 || of_reference >= std::ssize(reference.begin_ns)) continue;
+      Nanoseconds distance_ns = 0;
+      if (__builtin_sub_overflow(processes[p].begin_ns[static_cast<std::size_t>(i)],
+                                 reference.begin_ns[static_cast<std::size_t>(of_reference)], &distance_ns))
+        continue;
+      if (i + later[p] == step) here_ns = distance_ns;
+      apart_ns.push_back(distance_ns);
+    }
+    if (!here_ns) continue;
+    const Nanoseconds beyond_ns = *here_ns - lower_median(apart_ns);
+    earliest_ns = std::min(earliest_ns, beyond_ns);
+    latest_ns = std::max(latest_ns, beyond_ns);
+  }
+  return latest_ns - earliest_ns > reference.usual_ns;
+}
+
 /// Number of the first steady step, by the count of the reference.
 std::int64_t first_steady(const std::vector<ProcessSteps>& processes, const std::vector<std::int64_t>& later,
                           StepSource source) {
@@ -147,7 +176,8 @@ std::int64_t first_steady(const std::vector<ProcessSteps>& processes, const std:
     const std::int64_t own = first + slow - later[static_cast<std::size_t>(&process - processes.data())];
     return process.source == source && own >= 0 && is_waited_in(process.length, static_cast<std::size_t>(own));
   });
-  return first + slow + (is_waited ? 1 : 0);
+  const bool by_others = slow > 0 || begin_apart(processes, later, source, first);
+  return first + slow + (is_waited && by_others ? 1 : 0);
 }
 
 /// The window of a process that counts steps as the reference does.

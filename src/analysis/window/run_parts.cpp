@@ -173,7 +173,7 @@ Interval steady_window(const RecordedSteps& steps) {
   if (steps.begin_ns.empty()) return {open_begin_ns, open_end_ns};
   if (steps.source == StepSource::none) return {steps.begin_ns.front(), steps.end_ns};
   const std::size_t slow = slow_first_steps(steps.own_length);
-  const std::size_t first = slow + (is_waited_in(steps.length, slow) ? 1 : 0);
+  const std::size_t first = slow + (slow > 0 && is_waited_in(steps.length, slow) ? 1 : 0);
   return {steps.begin_ns[std::min(first, steps.begin_ns.size() - 1)], steps.end_ns};
 }
 

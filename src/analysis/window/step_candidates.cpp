@@ -17,7 +17,7 @@ bool is_digit(char c) {
 }
 
 bool is_step_word(std::string_view word) {
-  return word == "step" || word == "iteration" || word == "iter" || word == "batch";
+  return word == "iter" || word.ends_with("step") || word.ends_with("iteration") || word.ends_with("batch");
 }
 
 /// Text in brackets goes, but for numbers alone: "step[DECODE bs=32]" is "step[]", "iter[12]" stays.

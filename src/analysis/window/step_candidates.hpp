@@ -17,7 +17,7 @@ namespace nsys_explain::analysis {
 struct RangeName {
   std::string stem;                    ///< every number as '#', without other text in brackets
   std::optional<std::int64_t> number;  ///< behind the word for a step, else the last one
-  bool names_step = false;             ///< one of its words is step, iteration, iter or batch
+  bool names_step = false;             ///< one of its words is iter, or ends with step, iteration or batch
   bool is_of_profiler = false;         ///< torch.profiler's own count of steps
 };
 RangeName read_range_name(std::string_view text);

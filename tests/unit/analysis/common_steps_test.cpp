@@ -100,9 +100,13 @@ TEST(CommonWindows, AFirstStepInWhichSomeWaitForWhoBeganLaterIsNotSteady) {
                                          numbered_steps(2, 100, {1, 1, 1, 1, 1, 1})};
   recorded[1].length = {4.7F, 1, 1, 3, 1, 1};
   for (const Interval& window : windows_of(recorded, {0, 0})) {
-    EXPECT_EQ(window.start_ns, 110 * ms) << "who waits in the fourth waits for somebody late";
+    EXPECT_EQ(window.start_ns, 100 * ms) << "both began it at one time: it waits for something else";
     EXPECT_EQ(window.end_ns, 160 * ms) << "what follows the last range is no part of it";
   }
+  recorded[1].begin_ns[0] = 63 * ms;  // its clock is right: the other began 37 ms later, of 10 a step
+  const std::vector<Interval> windows = windows_of(recorded, {0, 0});
+  EXPECT_EQ(windows[0].start_ns, 110 * ms) << "who waits in the fourth step waits for somebody late";
+  EXPECT_EQ(windows[1].start_ns, 110 * ms);
 }
 
 TEST(CommonWindows, AreOfStepsThatAllRecorded) {

@@ -232,10 +232,10 @@ TEST(StepRanges, MarksLastUntilTheNext) {
 }
 
 TEST(StepRanges, NumbersThatAreMissingInAHoleKeepTheirPlace) {
-  // Steps 0 to 5 and 8 to 12; ids of calls went on while nothing was recorded.
+  // Steps 0 to 5 and 10 to 14; ids of calls went on while nothing was recorded.
   Program program;
-  for (int s = 0; s < 13; ++s) {
-    if (s == 6 || s == 7) {
+  for (int s = 0; s < 15; ++s) {
+    if (s >= 6 && s < 10) {
       program.id += 20;
       continue;
     }
@@ -243,21 +243,21 @@ TEST(StepRanges, NumbersThatAreMissingInAHoleKeepTheirPlace) {
     program.work(1'000 * s + 10);
   }
   RankEvents events = program.rank.events();
-  std::vector<std::string> none;
   const std::vector<Interval> holes = recording_holes(events.trace, events.process);
   ASSERT_EQ(holes.size(), 1U);
-  EXPECT_EQ(holes[0], (Interval{5'200'500, 8'010'000})) << "from the end of the last call to the next";
+  EXPECT_EQ(holes[0], (Interval{7'205'000, 10'000'000})) << "from the end of the last kernel to the next range";
   StepRanges unknown = choose_step_ranges(events);
   EXPECT_FALSE(unknown.numbered) << "without the hole nobody knows what became of them";
   EXPECT_EQ(unknown.ranges.size(), 11U);
   events.holes = holes;
   const StepRanges steps = choose_step_ranges(events);
-  ASSERT_EQ(steps.ranges.size(), 13U);
+  ASSERT_EQ(steps.ranges.size(), 15U);
   EXPECT_TRUE(steps.numbered);
-  EXPECT_TRUE(steps.is_missing[6] && steps.is_missing[7]);
-  EXPECT_EQ(steps.ranges[6].start_ns, 5'200'500);
-  EXPECT_EQ(steps.ranges[7].start_ns, 5'200'500 + (8'010'000 - 5'200'500) / 2);
-  EXPECT_EQ(steps.ranges[8].start_ns, 8'000'000);
+  for (std::size_t missing = 6; missing < 10; ++missing) {
+    EXPECT_TRUE(steps.is_missing[missing]);
+    EXPECT_EQ(steps.ranges[missing].start_ns, 7'205'000 + static_cast<Nanoseconds>(missing - 6) * 2'795'000 / 4);
+  }
+  EXPECT_EQ(steps.ranges[10].start_ns, 10'000'000);
 }
 
 TEST(RecordingHoles, APauseOfTheProgramIsNone) {
@@ -273,8 +273,10 @@ TEST(RecordingHoles, APauseOfTheProgramIsNone) {
   EXPECT_TRUE(holes().empty()) << "10 ids in 50 ms, in which 500 are usual";
   paused.call("cudaProfilerStop", 49'500'000, 49'500'100, 495);
   EXPECT_EQ(holes(), (std::vector<Interval>{{49'500'100, 100'000'000}}));
-  paused.kernel("other", 70'000'000, 71'000'000);
-  EXPECT_TRUE(holes().empty()) << "a kernel was recorded meanwhile";
+  paused.kernel("tail", 50'000'000, 52'000'000);
+  EXPECT_EQ(holes(), (std::vector<Interval>{{52'000'000, 100'000'000}})) << "the GPU went on for 2 ms";
+  paused.kernel("other", 70'000'000, 99'500'000);
+  EXPECT_TRUE(holes().empty()) << "the GPU went on for all of it";
   EXPECT_TRUE(recording_holes(Trace{}, ProcessTrace{}).empty());
 }
 
