@@ -196,7 +196,7 @@ class Compare(EndToEndTest):
         if not all(trace.exists() for trace in traces):
             self.skipTest("the real traces are absent")
         for trace in traces:
-            self.analyse(trace, trace.stem)
+            self.analyse(trace, trace.stem, "--whole-run")  # the figures below are of all rows
         found = self.compare(*(self.directory / trace.stem / "store.h5" for trace in traces), "--labels", "before,after")
         # Slices of 0.3 s without steps: the amount of work in them is not known, so the windows are no verdict.
         self.assertEqual(found["verdict"], "unknown")

@@ -18,7 +18,7 @@ LOSSES = [["--tp", "2"], ["--tp", "2", "--tp-style", "sequence_parallel"]]
 class Graphs(EndToEndTest):
     def score(self, *options):
         self.synth("job", *JOB, *options, "--force")
-        done = self.explain(self.directory / "job", "out", "--force", "--quiet")
+        done = self.explain(self.directory / "job", "out", "--force", "--quiet", "--whole-run")  # parts of steps, too
         self.assertEqual(done.returncode, 0, done.stderr)
         score = Score(self.directory / "job", self.directory / "out")
         self.assertEqual(score.unknown, 0, "an arrival that nobody recorded")

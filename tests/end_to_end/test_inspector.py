@@ -16,7 +16,7 @@ class Inspector(EndToEndTest):
     def run_job(self, *options, logs="verbose", job=JOB, only=None):
         """The score and the report of a job with logs; pairs of this operation are right, or, without one, all are."""
         traces = self.synth("job", *job, *options, "--export", f"inspector_logs={logs}", "--force")
-        report = self.analyse(traces, "out", "--inspector", traces / "inspector", "--force", "--quiet")
+        report = self.analyse(traces, "out", "--inspector", traces / "inspector", "--force", "--quiet", "--whole-run")
         score = Score(traces, self.directory / "out")
         wrong = score.wrong_of[only] if only else score.wrong_pairs
         self.assertEqual((score.unknown, wrong), (0, 0), f"{options}: {score}")

@@ -130,7 +130,7 @@ class Perfetto(EndToEndTest):
 
     def test_times_are_those_of_the_store_and_the_bytes_the_same_for_any_tool_ranks(self):
         traces = self.synth("job", *JOB, "--metrics", "nvlink", "--fault", "slow_gpu:rank=1,factor=1.5")
-        rules, facts, file, _ = self.timeline(traces, "one")
+        rules, facts, file, _ = self.timeline(traces, "one", "--whole-run")
         self.assertTrue(facts["time"].endswith(" 0 ns"))
         ranks = self.rank_of(rules)
         self.assertEqual(sorted(ranks.values()), [0, 1, 2, 3])
@@ -157,7 +157,7 @@ class Perfetto(EndToEndTest):
         self.assertTrue(all(max(v for _, v in values) > 10 for values in links), [max(v for _, v in values) for values in links])
         self.assertEqual(sum(name == "ranks waiting" for _, name in rules.counters), 2)
         for tool_ranks in (1, 3):
-            *_, other, _ = self.timeline(traces, f"ranks{tool_ranks}", ranks=tool_ranks)
+            *_, other, _ = self.timeline(traces, f"ranks{tool_ranks}", "--whole-run", ranks=tool_ranks)
             self.assertEqual(other.read_bytes(), file.read_bytes())
         self.host_threads(rules, traces)
         self.launches(rules, traces)
@@ -266,7 +266,7 @@ class Perfetto(EndToEndTest):
         trace = pathlib.Path(SHARED_TRACES) / "nsys-ai" / "mfu_2gpu_before.sqlite"
         if not trace.exists():
             self.skipTest("the real traces are absent")
-        rules, *_ = self.timeline(trace, "real")
+        rules, *_ = self.timeline(trace, "real", "--whole-run")
         self.assertEqual(sum(1 for _ in rules.of_category("communication")), 66)
         self.assertEqual(len(rules.flows), 33)
 
