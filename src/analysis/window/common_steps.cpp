@@ -206,7 +206,9 @@ CommonWindow window_without_steps(const ProcessSteps& process, const Interval& o
   if (others.start_ns == open_begin_ns && others.end_ns == open_end_ns) return window;
   if (reference.communications.back() == 0 || process.communication_hash != reference.communication_hash) return window;
   const auto first = std::clamp<std::int64_t>(reference_first, 0, std::ssize(reference.begin_ns) - 1);
-  window.after_communications = reference.communications[static_cast<std::size_t>(first)];
+  // Before the first collective only time tells.
+  if (const std::int64_t before = reference.communications[static_cast<std::size_t>(first)]; before > 0)
+    window.after_communications = before;
   window.until_communications = reference.communications.back();
   return window;
 }
