@@ -77,8 +77,8 @@ void for_each_launched_kernel(const RankEvents& events, const Use& use) {
 /// When the process ran on, and nothing was recorded: between two capture ranges. A silence of host and GPUs for a
 /// hundredth of the recording is a hole where
 /// a call of the profiler stands beside it, or where correlation ids, which count all calls of the process, advance by
-/// half or more of what they usually do in such a time. The hole is what of the silence lies behind the last GPU
-/// activity and before the next range, half of it at least. Without these it is a pause of the program.
+/// half or more of what they usually do in such a time. The hole is the longest part of the silence in which no
+/// GPU activity runs and no range begins, half of it at least. Without these it is a pause of the program.
 ///
 ///     ids 1 to 1000 in 100 ms, then 50 ms without a call, then id 1500:  500 calls were not recorded
 ///     ids 1 to 1000 in 100 ms, then 50 ms without a call, then id 1001:  the program paused

@@ -27,24 +27,30 @@ std::size_t begun_before(const Events& events, Nanoseconds time_ns) {
   return first;
 }
 
-/// The silence behind what GPUs still did, up to what the host did next.
-Interval inner_silence(const ProcessTrace& process, Interval time) {
-  const auto go_behind = [&](const auto& activities) {
-    const std::size_t begun = begun_before(activities, time.end_ns);
-    if (begun > 0) time.start_ns = std::max(time.start_ns, std::min(activities[begun - 1].end_ns, time.end_ns));
+/// Of a silence of calls the longest part in which neither a GPU nor the host did anything else.
+Interval inner_silence(const ProcessTrace& process, const Interval& time) {
+  std::vector<Interval> done{{time.start_ns, time.start_ns}, {time.end_ns, time.end_ns}};
+  const auto add = [&](const auto& events, bool lasts) {
+    const std::size_t end = begun_before(events, time.end_ns);
+    std::size_t i = begun_before(events, time.start_ns);
+    if (lasts && i > 0) --i;  // it may reach into the silence
+    for (; i < end; ++i) done.push_back({events[i].start_ns, lasts ? events[i].end_ns : events[i].start_ns});
   };
   for (const DeviceTrace& device : process.devices) {
-    go_behind(device.kernels);
-    go_behind(device.memory_operations);
-    go_behind(device.graph_launches);
+    add(device.kernels, true);
+    add(device.memory_operations, true);
+    add(device.graph_launches, true);
   }
-  const auto end_before = [&](const auto& events) {
-    const std::size_t begun = begun_before(events, time.start_ns + 1);
-    if (begun < events.size()) time.end_ns = std::min(time.end_ns, std::max(time.start_ns, events[begun].start_ns));
-  };
-  end_before(process.nvtx_ranges);
-  end_before(process.os_calls);
-  return time;
+  add(process.nvtx_ranges, false);  // a range around the hole tells nothing of it
+  add(process.os_calls, false);
+  std::sort(done.begin(), done.end(), [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
+  Interval longest{time.start_ns, time.start_ns};
+  Nanoseconds until_ns = time.start_ns;
+  for (const Interval& one : done) {
+    if (one.start_ns - until_ns > longest.end_ns - longest.start_ns) longest = {until_ns, one.start_ns};
+    until_ns = std::max(until_ns, std::min(one.end_ns, time.end_ns));
+  }
+  return longest;
 }
 
 }  // namespace
