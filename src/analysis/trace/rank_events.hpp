@@ -74,14 +74,14 @@ void for_each_launched_kernel(const RankEvents& events, const Use& use) {
   for (const Kernel& kernel : events.device.kernels) use(kernel, times.launched_ns(kernel, stream_of(kernel)));
 }
 
-/// When the process ran on, and nothing was recorded: between two capture ranges. A silence of host and GPUs for a
-/// hundredth of the recording is a hole where
-/// a call of the profiler stands beside it, or where correlation ids, which count all calls of the process, advance by
-/// half or more of what they usually do in such a time. The hole is the longest part of the silence in which no
-/// GPU activity runs and no range begins, half of it at least. Without these it is a pause of the program.
+/// When the process ran on, and nothing was recorded: between two capture ranges. A silence of the host for a hundredth
+/// of the recording is a hole where a call that stops or starts the profiler stands beside it, or where correlation
+/// ids, which count all calls of the process, advance by ten times what they ever do between two calls that follow each
+/// other. The hole is the longest part of the silence in which no GPU activity runs and no range begins, half of it at
+/// least. Without these it is a pause of the program.
 ///
-///     ids 1 to 1000 in 100 ms, then 50 ms without a call, then id 1500:  500 calls were not recorded
-///     ids 1 to 1000 in 100 ms, then 50 ms without a call, then id 1001:  the program paused
+///     ids advance by 1 to 20 from call to call; 50 ms without a call, and by 500:  calls were not recorded
+///     the same, and by 20:                                                        the program paused
 std::vector<Interval> recording_holes(const Trace& trace, const ProcessTrace& process);
 
 /// True where the two share time.
