@@ -33,8 +33,8 @@ struct HostSteps {
   Nanoseconds end_ns = 0;  ///< of the last range; the largest time where the last step was still open
 };
 
-/// From NVTX ranges that enclose iterations ("step 12", "iteration", "ProfilerStep#3", or any numbered range that
-/// covers most of the run); where there are none, from the order in which kernels recur (recurrences).
+/// From the ranges that cut the run into steps (choose_step_ranges); where none convince, from the order in which
+/// kernels recur (recurrences).
 /// `host`: where it is told how the host went through them; nullptr: not wanted.
 Steps find_steps(const RankEvents& events, HostSteps* host = nullptr);
 
